@@ -1,0 +1,7 @@
+"""Bytes to frames: containers, decoding, salvage, and the Parquet store."""
+
+from traceanalyzer.ingest.ingest import IngestResult, ingest
+from traceanalyzer.ingest.metadata import Source, TraceMetadata
+from traceanalyzer.ingest.store import Store
+
+__all__ = ["IngestResult", "Source", "Store", "TraceMetadata", "ingest"]

@@ -1,0 +1,47 @@
+"""The columns every ingested trace has, whatever wrote the file."""
+
+from __future__ import annotations
+
+import polars as pl
+
+SCHEMA_VERSION = 1
+"""Raised whenever a column changes its name or meaning: caches of an older version are not read."""
+
+EVENT_SCHEMA: dict[str, pl.DataType] = {
+    "index": pl.Int64(),  # position in the file's event list
+    "cat": pl.Categorical(),  # category in today's spelling: kernel, gpu_memcpy, cuda_runtime, cpu_op, ...
+    "name": pl.Categorical(),
+    "pid": pl.Categorical(),  # as text: files mix integers, strings, '' and negative numbers
+    "tid": pl.Categorical(),
+    "start_ns": pl.Int64(),  # relative to TraceMetadata.base_ns once a trace is opened; file clock in the store
+    "dur_ns": pl.Int64(),
+    "device": pl.Int32(),
+    "stream": pl.Int64(),
+    "correlation": pl.UInt64(),  # ids beyond 64 bit are replaced by unused ones, see TraceMetadata.oversize_ids
+    "external_id": pl.UInt64(),
+    "grid": pl.Categorical(),  # JSON text, such as [304, 1, 1]
+    "block": pl.Categorical(),
+    "input_dims": pl.Categorical(),
+    "input_types": pl.Categorical(),
+    "concrete_inputs": pl.Categorical(),
+    "launched_kernel": pl.Categorical(),  # kernel name that an AMD launch event carries
+    "bytes": pl.Int64(),
+    "extra": pl.Categorical(),  # JSON text of the remaining args worth keeping (collectives, Triton launches)
+}
+"""One row is one complete event (phase X, or a begin/end pair joined). Missing values are null."""
+
+DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
+"""Categories of work on a GPU; gpu_user_annotation only labels it and is not among them."""
+
+LAUNCH_CATEGORIES = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
+"""Categories of host calls that start work on a GPU."""
+
+CATEGORY_SPELLINGS = {
+    "kernel": "kernel",
+    "memcpy": "gpu_memcpy",
+    "memset": "gpu_memset",
+    "operator": "cpu_op",
+    "runtime": "cuda_runtime",
+    "driver": "cuda_driver",
+}
+"""Spellings of old Kineto versions (compared in lower case) and the name used today."""

@@ -1,0 +1,1 @@
+"""Frames to steps, phases, blocks and roles."""

@@ -1,0 +1,77 @@
+"""What segmentation yields: every device event placed in a step, a section, a block and a role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from traceanalyzer.problems import TraceWarning
+
+STEP_SCHEMA: dict[str, pl.DataType] = {
+    "device": pl.Int32(),  # null in a CPU-only trace
+    "step": pl.Int32(),  # 0, 1, ... in time order within the device
+    "label": pl.String(),  # the marker's text, or null where there is none
+    "source": pl.String(),  # vllm, sglang, profiler_step, python, graph_launch, inferred
+    "phase": pl.String(),  # decode, prefill, mixed, dummy, unknown
+    "complete": pl.Boolean(),  # false: cut off by the start or end of the recording
+    "requests": pl.Int64(),
+    "tokens": pl.Int64(),
+    "kv_tokens": pl.Int64(),
+    "start_ns": pl.Int64(),  # first device event of the step's longest gap-free run, not a stray early one
+    "end_ns": pl.Int64(),
+    "events": pl.Int64(),  # kernels, copies and memsets
+    "kernels": pl.Int64(),
+    "kernel_sum_ns": pl.Int64(),
+    "busy_ns": pl.Int64(),  # length of the union of the kernels' intervals
+    "span_ns": pl.Int64(),
+    "idle_before_ns": pl.Int64(),
+    "blocks": pl.Int64(),
+    "period_blocks": pl.Int64(),  # blocks after which the variants repeat; null without blocks
+    "method": pl.String(),  # modules, pattern, or null when no blocks were found
+    "confidence": pl.Float64(),  # that the blocks are right, 0 to 1; null when none were found
+}
+"""One row a step and device."""
+
+BLOCK_SCHEMA: dict[str, pl.DataType] = {
+    "device": pl.Int32(),
+    "step": pl.Int32(),
+    "block": pl.Int32(),
+    "variant": pl.String(),  # blocks of the same content share one
+    "kind": pl.String(),  # sliding, full, dense, moe, mamba, ... where known
+    "first_kernel": pl.String(),
+    "start_ns": pl.Int64(),
+    "end_ns": pl.Int64(),
+    "events": pl.Int64(),
+    "kernels": pl.Int64(),
+    "kernel_sum_ns": pl.Int64(),
+    "busy_ns": pl.Int64(),
+}
+"""One row a block, step and device."""
+
+PLACEMENT_SCHEMA: dict[str, pl.DataType] = {
+    "launch_ns": pl.Int64(),  # start of the launch on the host; null when the recording lacks it
+    "graph": pl.Boolean(),  # launched together with others by one graph launch
+    "step": pl.Int32(),  # null: outside of any step
+    "section": pl.String(),  # prologue, block, epilogue; null outside of steps
+    "block": pl.Int32(),
+    "role": pl.String(),  # one of contracts' roles; other where unknown
+}
+"""Columns that segmentation adds to ``Trace.device_events``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """A trace cut up.
+
+    Attributes:
+        steps: columns of STEP_SCHEMA, ordered by device and step.
+        blocks: columns of BLOCK_SCHEMA, ordered by device, step and block.
+        events: ``Trace.device_events`` with the columns of PLACEMENT_SCHEMA: each device event exactly once.
+        warnings: what was uncertain or left out.
+    """
+
+    steps: pl.DataFrame
+    blocks: pl.DataFrame
+    events: pl.DataFrame
+    warnings: tuple[TraceWarning, ...] = ()
