@@ -1,0 +1,69 @@
+"""From a PyTorch Profiler trace of an LLM server to steps, transformer blocks, hotspots and a faster top kernel.
+
+    import traceanalyzer as ta
+
+    trace = ta.open_trace("trace.json.gz")
+    ta.hotspots(trace).rows          # kernels by total time
+    ta.blocks(trace)                 # one row a transformer block
+    ta.steps(trace)                  # one row a step
+
+Frames are Polars frames, times Int64 nanoseconds. Input that cannot be used raises TraceError.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from traceanalyzer.analysis.hotspots import Hotspots, hotspots
+    from traceanalyzer.problems import TraceError, TraceWarning
+    from traceanalyzer.segment import Segmentation, blocks, steps
+    from traceanalyzer.analysis.summary import Timeline, timelines
+    from traceanalyzer.trace import Trace, open_trace, open_traces
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Hotspots",
+    "Segmentation",
+    "Timeline",
+    "Trace",
+    "TraceError",
+    "TraceWarning",
+    "__version__",
+    "blocks",
+    "hotspots",
+    "open_trace",
+    "open_traces",
+    "steps",
+    "timelines",
+]
+
+# Imported on first use, so that `traceanalyzer --help` does not pay for Polars.
+_HOME = {
+    "Hotspots": "analysis.hotspots",
+    "Segmentation": "segment",
+    "Timeline": "analysis.summary",
+    "Trace": "trace",
+    "TraceError": "problems",
+    "TraceWarning": "problems",
+    "blocks": "segment",
+    "hotspots": "analysis.hotspots",
+    "open_trace": "trace",
+    "open_traces": "trace",
+    "steps": "segment",
+    "timelines": "analysis.summary",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Analyses: a Trace in, a frame or a frozen dataclass out."""

@@ -1,0 +1,89 @@
+"""The ``traceanalyzer`` command: finds a command's module only when it is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from traceanalyzer import __version__
+from traceanalyzer.problems import TraceError
+
+COMMANDS = {
+    "blocks": "the transformer blocks of every step",
+    "hotspots": "which kernels, roles or families the time goes to",
+    "ingest": "read traces, find steps and blocks, and print an overview",
+}
+"""Command name -> the line that --help shows. Each lives in the module of its name (``-`` becomes ``_``)."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they run, so that --help answers at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name every command without importing one."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"traceanalyzer.cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table above."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what it cannot use ends in one line and exit status 1."""
+        try:
+            return super().invoke(ctx)
+        except TraceError as error:
+            raise UnusableInput(str(error)) from error
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except Exception as error:
+            if os.environ.get("TRACEANALYZER_DEBUG"):
+                raise
+            raise UnusableInput(
+                f"internal error ({type(error).__name__}: {error}); set TRACEANALYZER_DEBUG=1 for the traceback"
+            ) from error
+
+
+class UnusableInput(click.ClickException):
+    """Shown as one line; exit status 1."""
+
+    exit_code = 1
+
+    def format_message(self) -> str:
+        """Return the message on one line, control characters made visible."""
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in self.message)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="traceanalyzer")
+def cli() -> None:
+    """Find out why an LLM server decodes slowly, from its PyTorch Profiler trace.
+
+    Start with: traceanalyzer ingest trace.json.gz
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        cli()
+    except BrokenPipeError:
+        # The reader (head, less) has gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()
