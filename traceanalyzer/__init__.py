@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from traceanalyzer.problems import TraceError, TraceWarning
     from traceanalyzer.segment import Segmentation, blocks, steps
     from traceanalyzer.analysis.summary import Timeline, timelines
-    from traceanalyzer.trace import Trace, open_trace, open_traces
+    from traceanalyzer.trace import Trace, TraceSet, open_trace, open_traces
 
 __version__ = "0.1.0"
 
@@ -30,6 +30,7 @@ __all__ = [
     "Timeline",
     "Trace",
     "TraceError",
+    "TraceSet",
     "TraceWarning",
     "__version__",
     "blocks",
@@ -47,6 +48,7 @@ _HOME = {
     "Timeline": "analysis.summary",
     "Trace": "trace",
     "TraceError": "problems",
+    "TraceSet": "trace",
     "TraceWarning": "problems",
     "blocks": "segment",
     "hotspots": "analysis.hotspots",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
-from traceanalyzer.ingest import Store, TraceMetadata, ingest
+from traceanalyzer.ingest import Source, Store, TraceMetadata, ingest
 from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
-from traceanalyzer.problems import TraceError
+from traceanalyzer.problems import TraceError, TraceWarning
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +100,67 @@ class Trace:
         )
 
 
-def open_traces(paths: str | Path | Sequence[str | Path]) -> tuple[Trace, ...]:
+@dataclass(frozen=True, eq=False)
+class TraceSet:
+    """The traces found at the paths a user gave.
+
+    Attributes:
+        traces: one a rank, in order of rank; those of unknown rank last, in the order given.
+        sources: every file looked at, those without a trace included.
+        warnings: of the input as a whole (missing ranks, files that were skipped); each trace has its own in
+            ``metadata.warnings``.
+    """
+
+    traces: tuple[Trace, ...]
+    sources: tuple[Source, ...]
+    warnings: tuple[TraceWarning, ...]
+
+    def __iter__(self) -> Iterator[Trace]:
+        return iter(self.traces)
+
+    def __len__(self) -> int:
+        return len(self.traces)
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of the job: what the traces say, at least the ranks found."""
+        stated = [t.metadata.world_size for t in self.traces if t.metadata.world_size is not None]
+        return max([*stated, len({t.rank for t in self.traces}), *(rank + 1 for rank in self.ranks)])
+
+    @property
+    def ranks(self) -> list[int]:
+        """Known ranks, ascending."""
+        return sorted({trace.rank for trace in self.traces if trace.rank is not None})
+
+    @property
+    def missing_ranks(self) -> list[int]:
+        """Ranks of the job that no trace is known to come from; empty when no trace tells its rank."""
+        return [rank for rank in range(self.world_size) if rank not in self.ranks] if self.ranks else []
+
+
+def open_traces(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    output: Path | None = None,
+    cache: bool = True,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> TraceSet:
     """Open every trace found at the paths (files, directories, archives, stores, URLs), one a rank.
+
+    Args:
+        paths: where to look.
+        output: a directory that keeps the ingested stores; null for the cache only.
+        cache: whether the cache may be read and written.
+        progress: called with bytes read so far and bytes in all (null when unknown).
 
     Raises:
         TraceError: no path holds a usable trace.
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    return tuple(Trace.from_store(store) for store in ingest([str(path) for path in given]).stores)
+    result = ingest([str(path) for path in given], output=output, cache=cache, progress=progress)
+    traces = [Trace.from_store(store) for store in result.stores]
+    by_rank = sorted(traces, key=lambda trace: (trace.rank is None, trace.rank or 0))
+    return TraceSet(tuple(by_rank), result.sources, result.warnings)
 
 
 def open_trace(path: str | Path) -> Trace:
@@ -118,7 +171,7 @@ def open_trace(path: str | Path) -> Trace:
     Raises:
         TraceError: it cannot be used, or holds several traces (use ``open_traces``).
     """
-    traces = open_traces(path)
-    if len(traces) != 1:
-        raise TraceError(str(path), f"holds {len(traces)} traces; open_traces() opens them all")
-    return traces[0]
+    found = open_traces(path)
+    if len(found) != 1:
+        raise TraceError(str(path), f"holds {len(found)} traces; open_traces() opens them all")
+    return found.traces[0]

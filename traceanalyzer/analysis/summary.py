@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
@@ -59,6 +60,12 @@ def timelines(trace: Trace) -> tuple[Timeline, ...]:
     cut = segment(trace)
     devices = cut.events.filter("is_kernel")["device"].unique().sort().to_list()
     return tuple(_timeline(trace, cut, device) for device in devices)
+
+
+def engine_of(traces: Iterable[Trace]) -> str:
+    """Name the engine that wrote the traces; unknown where they disagree or none tells."""
+    found = {engine(trace) for trace in traces} - {"unknown"}
+    return found.pop() if len(found) == 1 else "unknown"
 
 
 def engine(trace: Trace) -> str:

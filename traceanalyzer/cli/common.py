@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from traceanalyzer.problems import TraceWarning
-    from traceanalyzer.trace import Trace
+    from traceanalyzer.trace import Trace, TraceSet
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,7 +28,7 @@ def analysis_options(command: F) -> F:
     return paths_argument(json_option(no_cache_option(command)))
 
 
-def open_inputs(paths: Iterable[str], *, no_cache: bool = False) -> tuple[Trace, ...]:
+def open_inputs(paths: Iterable[str], *, no_cache: bool = False, output: Path | None = None) -> TraceSet:
     """Open every trace at the paths.
 
     Raises:
@@ -36,7 +38,26 @@ def open_inputs(paths: Iterable[str], *, no_cache: bool = False) -> tuple[Trace,
     from traceanalyzer.trace import open_traces
 
     with ingest_progress() as progress:
-        return open_traces(list(paths), cache=not no_cache, progress=progress)
+        return open_traces(list(paths), cache=not no_cache, output=output, progress=progress)
+
+
+def open_one(paths: Iterable[str], *, rank: int | None = None, no_cache: bool = False) -> Trace:
+    """Open the one trace that a command looks at.
+
+    Raises:
+        TraceError: none can be used.
+        click.UsageError: there are several and ``rank`` does not pick one.
+    """
+    traces = open_inputs(paths, no_cache=no_cache)
+    if rank is None and len(traces) == 1:
+        return traces.traces[0]
+    known = ", ".join(str(number) for number in traces.ranks) or "unknown ranks only"
+    if rank is None:
+        raise click.UsageError(f"the input holds {len(traces)} traces; pick one with --rank (found: {known})")
+    chosen = [trace for trace in traces if trace.rank == rank]
+    if len(chosen) != 1:
+        raise click.UsageError(f"{len(chosen)} traces are of rank {rank} (found: {known})")
+    return chosen[0]
 
 
 def show_warnings(warnings: Iterable[TraceWarning]) -> None:
@@ -51,4 +72,4 @@ def emit_json(document: Any) -> None:
     """Print the one JSON document of a command on stdout."""
     import json
 
-    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+    click.echo(json.dumps(document, allow_nan=False))

@@ -1,0 +1,39 @@
+# make demo: set up, then analyse the sample trace.   make test: set up, then every check.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SAMPLE := traces/gptoss20b_decode_synthetic.json.gz
+JOBS ?= 2
+
+.PHONY: demo test lint types layers unit bench clean
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/traceanalyzer ingest $(SAMPLE)
+	$(BIN)/traceanalyzer hotspots $(SAMPLE) --phase decode --limit 8
+	$(BIN)/traceanalyzer blocks $(SAMPLE) --phase decode --step 1
+
+test: lint types layers unit
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+layers: $(VENV)/.installed
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.installed
+	$(BIN)/pytest -n $(JOBS)
+
+bench: $(VENV)/.installed
+	$(BIN)/python -m bench.ingest
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""Results to people and programs: terminal tables, JSON documents, plots."""

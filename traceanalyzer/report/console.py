@@ -1,0 +1,46 @@
+"""The terminal: one console, tables in one style, names cut to the width that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from traceanalyzer.names import short_name
+from traceanalyzer.report.text import visible
+
+NARROWEST_NAME = 20
+DEFAULT_WIDTH = 100
+
+
+def console() -> Console:
+    """Return the console on stdout; without a terminal it is plain and as wide as ``DEFAULT_WIDTH``."""
+    plain = Console(highlight=False, markup=False, emoji=False)
+    return plain if plain.is_terminal else Console(highlight=False, markup=False, emoji=False, width=DEFAULT_WIDTH)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, name_column: int | None, width: int) -> Table:
+    """Build a table that fits the width; the text column is on the left, numbers are right-aligned.
+
+    Args:
+        columns: headings.
+        rows: cells as text; untrusted text is shown literally.
+        name_column: the column of kernel names, which are shortened to the space the others leave; null for none.
+        width: of the terminal, in characters.
+    """
+    body = [[visible(cell) for cell in row] for row in rows]
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1))
+    widths = [max([len(heading), *(len(row[i]) for row in body)]) for i, heading in enumerate(columns)]
+    for i, heading in enumerate(columns):
+        result.add_column(Text(heading), justify="left" if i == (name_column or 0) else "right", no_wrap=True)
+    if name_column is not None:
+        taken = sum(w for i, w in enumerate(widths) if i != name_column) + 2 * (len(columns) - 1) + 1
+        space = max(NARROWEST_NAME, width - taken)
+        for row in body:
+            row[name_column] = short_name(row[name_column], space)
+    for row in body:
+        result.add_row(*(Text(cell) for cell in row))
+    return result

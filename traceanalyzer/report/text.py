@@ -1,0 +1,48 @@
+"""Small pieces of text: times, shares, names and warnings, safe to show on a terminal."""
+
+from __future__ import annotations
+
+from traceanalyzer.problems import TraceWarning
+
+
+def us(ns: float | int | None) -> float | None:
+    """Nanoseconds to microseconds; integers give exact thousandths."""
+    return None if ns is None else ns / 1000
+
+
+def duration(ns: float | int | None) -> str:
+    """A time for people, in the unit that fits, such as ``10.74 ms``."""
+    if ns is None:
+        return "n/a"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if abs(ns) >= size:
+            return f"{ns / size:,.2f} {unit}"
+    return f"{ns:,.0f} ns"
+
+
+def percent(share: float | None) -> str:
+    """A share of 1 for people, such as ``35.2 %``."""
+    return "n/a" if share is None else f"{share * 100:.1f} %"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 step``, ``2 steps``, ``1,000 launches``."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun}{'es' if noun.endswith(('s', 'ch', 'x')) else 's'}"
+
+
+def visible(text: str) -> str:
+    """Untrusted text with control and bidirectional characters written out, so that a terminal shows it as it is."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def warning_line(warning: TraceWarning) -> str:
+    """One line for stderr that names the file, the place and what is wrong."""
+    place = []
+    if warning.byte_offset is not None:
+        place.append(f"byte {warning.byte_offset}")
+    if warning.line is not None:
+        place.append(f"line {warning.line}")
+    where = ": ".join(part for part in (warning.source, ", ".join(place)) if part)
+    return visible(f"warning: {where + ': ' if where else ''}{warning.message} [{warning.code}]")
