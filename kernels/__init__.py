@@ -1,0 +1,1 @@
+"""Triton kernels to tune: for each a kernel, a torch reference and its search space."""

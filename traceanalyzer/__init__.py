@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis.hotspots import Hotspots, hotspots
+    from traceanalyzer.analysis.summary import Timeline, timelines
     from traceanalyzer.problems import TraceError, TraceWarning
     from traceanalyzer.segment import Segmentation, blocks, steps
-    from traceanalyzer.analysis.summary import Timeline, timelines
     from traceanalyzer.trace import Trace, TraceSet, open_trace, open_traces
 
 __version__ = "0.1.0"

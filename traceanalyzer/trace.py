@@ -59,7 +59,9 @@ class Trace:
             self.events.filter(
                 pl.col("cat").cast(pl.String).is_in(LAUNCH_CATEGORIES), pl.col("correlation").is_not_null()
             )
-            .select("index", "name", "pid", "tid", "start_ns", "dur_ns", "correlation", "external_id", "launched_kernel")
+            .select(
+                "index", "name", "pid", "tid", "start_ns", "dur_ns", "correlation", "external_id", "launched_kernel"
+            )
             .sort("start_ns", "index")
             .collect()
         )

@@ -53,7 +53,9 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None) -> Hots
     if phase is not None and phase not in PHASES:
         raise ValueError(f"phase must be one of {', '.join(PHASES)}: {phase!r}")
     cut = segment(trace)
-    averaged = cut.steps.filter(pl.col("complete"), pl.col("phase") != "dummy" if phase is None else pl.col("phase") == phase)
+    averaged = cut.steps.filter(
+        pl.col("complete"), pl.col("phase") != "dummy" if phase is None else pl.col("phase") == phase
+    )
     keys = averaged.select("device", "step", in_average=pl.lit(True))
     events = cut.events.join(keys, on=["device", "step"], how="left", nulls_equal=True, maintain_order="left")
     if phase is not None:

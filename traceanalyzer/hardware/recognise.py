@@ -51,7 +51,9 @@ def recognise(device_properties: Sequence[dict[str, Any]], device: int | None) -
     if name.lower() not in GENERIC_NAMES:
         return DeviceName(name, "trace", _by_name(name))
     gpu = _by_fingerprint(properties)
-    return DeviceName(gpu.name, "fingerprint", gpu) if gpu else DeviceName(name or None, "trace" if name else None, None)
+    return (
+        DeviceName(gpu.name, "fingerprint", gpu) if gpu else DeviceName(name or None, "trace" if name else None, None)
+    )
 
 
 def _properties_of(device_properties: Sequence[dict[str, Any]], device: int) -> dict[str, Any] | None:
@@ -80,7 +82,9 @@ def _matches(gpu: Gpu, properties: dict[str, Any]) -> bool:
         return False
     capability = f"{properties.get('computeMajor')}.{properties.get('computeMinor')}"
     # RDNA reports work-group processors, two compute units each.
-    unit_counts = {gpu.compute_units, gpu.compute_units // 2} if gpu.architecture.startswith("RDNA") else {gpu.compute_units}
+    unit_counts = (
+        {gpu.compute_units, gpu.compute_units // 2} if gpu.architecture.startswith("RDNA") else {gpu.compute_units}
+    )
     low, high = MEMORY_SHARE
     return (
         units in unit_counts

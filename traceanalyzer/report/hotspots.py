@@ -67,7 +67,11 @@ def render(found: Hotspots, by: str, limit: int, width: int) -> Group:
     parts.append(table((by, "total", "share", "count", "mean", "per step"), rows, name_column=0, width=width))
     rest = found.rows.slice(limit)
     if rest.height:
-        parts.append(Text(f"  and {plural(rest.height, 'more row')} with {duration(rest['total_ns'].sum())} (--limit 0 shows all)"))
+        parts.append(
+            Text(
+                f"  and {plural(rest.height, 'more row')} with {duration(rest['total_ns'].sum())} (--limit 0 shows all)"
+            )
+        )
     if found.copies.height:
         parts.append(Text(f"  beside kernels: copies and memsets, {duration(found.copies['total_ns'].sum())}"))
     parts.append(Text(f"  per step: {_basis(found)}"))
