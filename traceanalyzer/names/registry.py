@@ -1,0 +1,75 @@
+"""The ordered list of naming schemes: a cheap filter, a regular expression and a reader each."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from traceanalyzer.names.kernel_name import KernelName
+from traceanalyzer.names.text import NameView
+
+Reader = Callable[[NameView, "re.Match[str]"], "KernelName | None"]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One way of naming kernels.
+
+    A name is offered to `read` when it starts with one of `prefixes` or contains one of `contains` (both in
+    lower case; with neither given, always) and `pattern` is found in it. `read` may decline with null.
+    Schemes are tried by rising `order`; specific ones come first.
+    """
+
+    order: int
+    name: str
+    prefixes: tuple[str, ...]
+    contains: tuple[str, ...]
+    pattern: re.Pattern[str]
+    read: Reader
+
+    def parse(self, view: NameView) -> KernelName | None:
+        """The reading of a name of this scheme, or null where it is not one."""
+        lower = view.lower
+        if (self.prefixes or self.contains) and not (
+            lower.startswith(self.prefixes) or any(part in lower for part in self.contains)
+        ):
+            return None
+        match = self.pattern.search(view.text)
+        return None if match is None else self.read(view, match)
+
+
+_SCHEMES: list[Scheme] = []
+
+
+def register(
+    name: str,
+    *,
+    order: int,
+    prefixes: tuple[str, ...] = (),
+    contains: tuple[str, ...] = (),
+    pattern: str = "",
+) -> Callable[[Reader], Reader]:
+    """Add the decorated reader as a scheme; a second scheme of the same name is an error."""
+
+    def add(read: Reader) -> Reader:
+        if any(scheme.name == name for scheme in _SCHEMES):
+            raise ValueError(f"naming scheme {name!r} is registered twice")
+        scheme = Scheme(order, name, prefixes, contains, re.compile(pattern), read)
+        insort(_SCHEMES, scheme, key=lambda entry: (entry.order, entry.name))
+        return read
+
+    return add
+
+
+@cache
+def schemes() -> tuple[Scheme, ...]:
+    """All schemes in the order they are tried; every module of `names.schemes` registers its own."""
+    package = importlib.import_module("traceanalyzer.names.schemes")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return tuple(_SCHEMES)

@@ -1,0 +1,93 @@
+"""Collectives and expert exchange: NCCL, RCCL, custom and fused all-reduce, deep_ep, MSCCL++, gloo, c10d."""
+
+from __future__ import annotations
+
+import re
+
+from traceanalyzer.names.build import kernel
+from traceanalyzer.names.kernel_name import KernelName
+from traceanalyzer.names.registry import register
+from traceanalyzer.names.text import NameView
+from traceanalyzer.names.vocabulary import classify
+
+_LIBRARIES = (
+    ("nccldevkernel_generic", "RCCL"),
+    ("ncclkernel_generic", "RCCL"),
+    ("rccl", "RCCL"),
+    ("nccl", "NCCL"),
+    ("deep_ep", "DeepEP"),
+    ("deepep", "DeepEP"),
+    ("mscclpp", "MSCCL++"),
+    ("gloo", "Gloo"),
+    ("c10d::", "PyTorch"),
+    ("flashinfer", "FlashInfer"),
+    ("tensorrt_llm", "TensorRT-LLM"),
+    ("aiter", "AITER"),
+    ("sgl", "SGLang"),
+    ("vllm", "vLLM"),
+    ("_c::", "vLLM"),
+    ("nvshmem", "NVSHMEM"),
+    ("rocshmem", "rocSHMEM"),
+)
+
+
+@register(
+    "communication",
+    order=15,
+    contains=(
+        "nccl",
+        "rccl",
+        "all_reduce",
+        "allreduce",
+        "reduce_scatter",
+        "reducescatter",
+        "all_gather",
+        "allgather",
+        "all_to_all",
+        "alltoall",
+        "all2all",
+        "cross_device_reduce",
+        "multimem",
+        "deep_ep",
+        "deepep",
+        "mscclpp",
+        "nvshmem",
+        "rocshmem",
+        "quickreduce",
+        "quick_reduce",
+        "gloo:",
+        "c10d::",
+        "symm_mem",
+        "userbuffers",
+        "pplx",
+        "mori",
+        "sendrecv",
+        "send_recv",
+        "lamport",
+        "moea2a",
+        "moe_a2a",
+    ),
+    pattern="",
+)
+def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
+    """Anything that moves data between devices, fused norms and products included."""
+    lower = view.lower
+    rule = classify(view.identifier[:4096])
+    starts = lower.startswith(("nccl", "rccl", "gloo:", "c10d::", "record_param_comms"))
+    if not starts and (rule is None or rule.kind != "communication"):
+        return None
+    library = next((name for mark, name in _LIBRARIES if mark in lower), None)
+    return kernel(view, "communication", "communication", library=library, epilogue=_epilogue(lower))
+
+
+def _epilogue(lower: str) -> str | None:
+    """What an all-reduce kernel does besides: the residual add and norm, quantization."""
+    found = [word for word, marks in _FUSED.items() if any(mark in lower for mark in marks)]
+    return "_".join(found) or None
+
+
+_FUSED = {
+    "norm": ("rmsnorm", "rms_norm", "layernorm", "layer_norm"),
+    "quant": ("quant",),
+    "gemm": ("gemm", "matmul"),
+}

@@ -1,0 +1,110 @@
+"""cuBLAS before nvjet: xmma (`sm90_xmma_gemm_...tilesize64x128x64...`) and `ampere_..._128x64_...` names."""
+
+from __future__ import annotations
+
+import re
+
+from traceanalyzer.names.build import COLUMN_MAJOR, kernel, number, same_inputs
+from traceanalyzer.names.kernel_name import Dtypes, KernelName
+from traceanalyzer.names.registry import register
+from traceanalyzer.names.text import NameView
+
+_TILE = re.compile(r"_tilesize(\d{1,4})x(\d{1,4})x(\d{1,4})(?=_|$)")
+_STAGE = re.compile(r"_stage(\d{1,2})(?=_|$)")
+_CLUSTER = re.compile(r"_cluster(?:size)?(\d{1,2})x(\d{1,2})x(\d{1,2})(?=_|$)")
+_INPUTS = re.compile(r"_xmma_gemm_(tf32|bf16|[a-z]\d{1,2}|e4m3|e5m2)(tf32|bf16|[a-z]\d{1,2}|e4m3|e5m2)_")
+_SPLIT_NOTE = " Split-K is on; the number of parts is not in the name."
+
+
+@register("cublas_xmma", order=40, contains=("_xmma_",), pattern=r"sm\d{2,3}[af]?_xmma_(?P<op>[a-z]+)")
+def read_xmma(view: NameView, match: re.Match[str]) -> KernelName:
+    """Tile M x N x K after `tilesize`, depth after `stage` where given; warp and warp-group sizes are no tile."""
+    text = view.text
+    tile, stage, cluster = _TILE.search(text), _STAGE.search(text), _CLUSTER.search(text)
+    inputs = _INPUTS.search(text)
+    split = "splitk" in view.lower or "split_k" in view.lower
+    return kernel(
+        view,
+        "cublas_xmma",
+        "gemm",
+        block_m=number(tile[1]) if tile else None,
+        block_n=number(tile[2]) if tile else None,
+        block_k=number(tile[3]) if tile else None,
+        stages=number(stage[1]) if stage else None,
+        cluster=tuple(int(part) for part in cluster.groups()) if cluster else None,
+        dtypes=same_inputs(inputs[1], inputs[2]) if inputs else Dtypes(),
+        epilogue=_epilogue(view.lower),
+        ambiguous=COLUMN_MAJOR + _SPLIT_NOTE * split if tile else None,
+        library="cuDNN" if "cudnn" in view.lower else "cuBLAS",
+    )
+
+
+@register(
+    "cublas",
+    order=41,
+    prefixes=(
+        "ampere_",
+        "volta_",
+        "turing_",
+        "maxwell_",
+        "hopper_",
+        "pascal_",
+        "kepler_",
+        "ada_",
+        "blackwell_",
+        "sm80_",
+        "gp10",
+        "void ampere_",
+        "void volta_",
+        "void turing_",
+    ),
+    pattern=(
+        r"(?:ampere|volta|turing|maxwell|hopper|pascal|kepler|ada|blackwell|sm\d{2,3}|gp10\d)_"
+        r"(?:(?P<input>fp16|bf16|fp32|int8|fp64|tf32)_)?[a-z]?\w{0,12}?gemm(?:_\w{1,12}?)?_(?P<m>\d{1,4})x(?P<n>\d{1,4})"
+        r"(?:x(?P<depth>\d{1,4}))?(?=_|$)"
+    ),
+)
+def read_arch(view: NameView, match: re.Match[str]) -> KernelName:
+    """Tile M x N, then `stages_KxS`; `sliced1x2` is the split inside a block and `ldg8` the load width."""
+    stages = re.search(r"_stages_(\d{1,4})x(\d{1,2})(?=_|$)", view.text)
+    split = "splitk" in view.lower or "split_k" in view.lower
+    return kernel(
+        view,
+        "cublas",
+        "gemm",
+        block_m=number(match["m"]),
+        block_n=number(match["n"]),
+        block_k=number(match["depth"]) or (number(stages[1]) if stages else None),
+        stages=number(stages[2]) if stages else None,
+        dtypes=same_inputs(match["input"], match["input"]) if match["input"] else Dtypes(),
+        epilogue=_epilogue(view.lower),
+        ambiguous=COLUMN_MAJOR + _SPLIT_NOTE * split,
+        library="cuBLAS",
+    )
+
+
+@register(
+    "cublas_other",
+    order=42,
+    contains=("cublas", "gemmk1_kernel", "gemmsn_", "gemm_kernel1x1", "gemm_kernel2x2", "dot_kernel", "gemv"),
+    pattern=(
+        r"(?i)(?P<helper>cublasLt::splitKreduce|splitKreduce_kernel|cublasLt::epilogue|cublas\w*::scal|scal_kernel)"
+        r"|gemvx?::|gemv\w*T?_kernel|gemvNSP|gemvx|cublasGemv|gemmk1_kernel|gemmSN_\w\w|gemm_kernel[12]x[12]core"
+        r"|cublas\w*::|\bdot_kernel|reduce_1Block_kernel"
+    ),
+)
+def read_other(view: NameView, match: re.Match[str]) -> KernelName | None:
+    """Matrix-vector kernels (no tile in the name) and the kernel that adds up split-K parts."""
+    if match["helper"]:
+        return kernel(view, "cublas", "gemm_helper", library="cuBLAS")
+    if "cublas" not in view.lower and not re.search(
+        r"gemvx|gemv\w{0,8}_kernel_val|gemvNSP|gemmk1|gemmSN|core", view.text
+    ):
+        return None
+    gemv = "gemv" in view.lower
+    return kernel(view, "gemv" if gemv else "cublas", "gemm", library="cuBLAS")
+
+
+def _epilogue(lower: str) -> str | None:
+    found = [word for word in ("bias", "relu", "gelu", "silu") if f"_{word}" in lower]
+    return "_".join(found) or None

@@ -1,0 +1,16 @@
+"""The last resort: the words of the name, whoever wrote the kernel."""
+
+from __future__ import annotations
+
+import re
+
+from traceanalyzer.names.build import by_words
+from traceanalyzer.names.kernel_name import KernelName
+from traceanalyzer.names.registry import register
+from traceanalyzer.names.text import NameView
+
+
+@register("keyword", order=1000, pattern="")
+def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
+    """Kind and family from the vocabulary; nothing else."""
+    return by_words(view, "keyword")
