@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from traceanalyzer.names import parse
+from traceanalyzer.names import KernelName, parse
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace
 
@@ -36,7 +36,7 @@ class Hotspots:
     phase: str | None
 
 
-def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None) -> Hotspots:
+def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: int | None = None) -> Hotspots:
     """Rank kernels, roles or families by their total time on all devices of a trace.
 
     Args:
@@ -44,24 +44,15 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None) -> Hots
         by: ``kernel``, ``role`` or ``family``.
         phase: only kernels of the complete steps of this phase; null for every kernel of the trace, those outside
             of steps included.
+        step: only kernels of the step of this index.
 
     Raises:
-        ValueError: by or phase is none of those listed.
+        ValueError: by or phase is none of those listed, or the trace has no such step.
     """
     if by not in GROUPINGS:
         raise ValueError(f"by must be one of {', '.join(GROUPINGS)}: {by!r}")
-    if phase is not None and phase not in PHASES:
-        raise ValueError(f"phase must be one of {', '.join(PHASES)}: {phase!r}")
-    cut = segment(trace)
-    averaged = cut.steps.filter(
-        pl.col("complete"), pl.col("phase") != "dummy" if phase is None else pl.col("phase") == phase
-    )
-    keys = averaged.select("device", "step", in_average=pl.lit(True))
-    events = cut.events.join(keys, on=["device", "step"], how="left", nulls_equal=True, maintain_order="left")
-    if phase is not None:
-        events = events.filter(pl.col("in_average"))
-    steps = averaged.height
-    kernels = events.filter("is_kernel").join(_names(events), on="name", how="left", maintain_order="left")
+    events, steps = select(trace, phase, step)
+    kernels = events.filter("is_kernel").join(name_facts(events), on="name", how="left", maintain_order="left")
     copies = (
         events.filter(~pl.col("is_kernel"))
         .group_by(pl.col("name").cast(pl.String))
@@ -71,10 +62,36 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None) -> Hots
     return Hotspots(_rows(kernels, by, steps), copies, kernels["dur_ns"].sum(), steps, phase)
 
 
+def select(trace: Trace, phase: str | None = None, step: int | None = None) -> tuple[pl.DataFrame, int]:
+    """Return the device events looked at and the number of steps that a mean over steps divides by.
+
+    The events are those of ``Segmentation.events`` with ``in_average``, true for those of the steps that count:
+    complete ones, of the phase asked for or, without one, no dummies.
+
+    Raises:
+        ValueError: phase is none of those listed, or the trace has no such step.
+    """
+    if phase is not None and phase not in PHASES:
+        raise ValueError(f"phase must be one of {', '.join(PHASES)}: {phase!r}")
+    cut = segment(trace)
+    wanted = pl.col("phase") != "dummy" if phase is None else pl.col("phase") == phase
+    averaged = cut.steps.filter(pl.col("complete"), wanted)
+    if step is not None:
+        averaged = cut.steps.filter(pl.col("step") == step)
+        if averaged.is_empty():
+            raise ValueError(f"the trace has no step {step}: its steps are 0 to {cut.steps['step'].max()}")
+    keys = averaged.select("device", "step", in_average=pl.lit(True))
+    events = cut.events.join(keys, on=["device", "step"], how="left", nulls_equal=True, maintain_order="left")
+    events = events.with_columns(pl.col("in_average").fill_null(False))
+    if phase is not None or step is not None:
+        events = events.filter("in_average")
+    return events, averaged.height
+
+
 def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
     group = {"kernel": pl.col("name").cast(pl.String), "role": pl.col("role"), "family": pl.col("family")}[by]
     duration = pl.col("dur_ns")
-    in_steps = duration.filter(pl.col("in_average").is_not_null()).sum()
+    in_steps = duration.filter("in_average").sum()
 
     def only(column: str) -> pl.Expr:
         return pl.when(pl.col(column).n_unique() == 1).then(pl.col(column).first()).alias(column)
@@ -110,18 +127,18 @@ def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
     )
 
 
-def _names(events: pl.DataFrame) -> pl.DataFrame:
-    """One row a distinct name: name, family, tile (``MxNxK``, unknown parts as ``?``; null when the name has none)."""
+def name_facts(events: pl.DataFrame) -> pl.DataFrame:
+    """One row a distinct name: name, family, tile (``MxNxK``, unknown parts as ``?``; null where the name has none)."""
     distinct = events.select(pl.col("name").unique())
     parsed = [parse(name) for name in distinct["name"].cast(pl.String)]
-    tiles = [(p.block_m, p.block_n, p.block_k) for p in parsed]
     return distinct.with_columns(
-        family=pl.Series([p.family for p in parsed], dtype=pl.String),
-        tile=pl.Series([_tile_text(tile) for tile in tiles], dtype=pl.String),
+        family=pl.Series([kernel.family for kernel in parsed], dtype=pl.String),
+        tile=pl.Series([tile_text(kernel) for kernel in parsed], dtype=pl.String),
     )
 
 
-def _tile_text(tile: tuple[int | None, int | None, int | None]) -> str | None:
-    if all(part is None for part in tile):
+def tile_text(kernel: KernelName) -> str | None:
+    """Write a kernel's tile as ``MxNxK``; null where its name has none."""
+    if kernel.tile is None:
         return None
-    return "x".join("?" if part is None else str(part) for part in tile)
+    return "x".join("?" if part is None else str(part) for part in kernel.tile)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -20,12 +20,22 @@ paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH.
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 
+csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV, times in µs.")
+
 no_cache_option = click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of ingested traces.")
+
+
+rank_option = click.option("--rank", type=int, help="The rank to look at, where the input holds several.")
 
 
 def analysis_options(command: F) -> F:
     """Give a command PATH..., --json and --no-cache."""
     return paths_argument(json_option(no_cache_option(command)))
+
+
+def table_options(command: F) -> F:
+    """Give a command --json, --csv and --no-cache."""
+    return json_option(csv_option(no_cache_option(command)))
 
 
 def open_inputs(paths: Iterable[str], *, no_cache: bool = False, output: Path | None = None) -> TraceSet:
@@ -73,3 +83,16 @@ def emit_json(document: Any) -> None:
     import json
 
     click.echo(json.dumps(document, allow_nan=False))
+
+
+def emit_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print a command's table as CSV on stdout."""
+    from traceanalyzer.report.csv import to_csv
+
+    click.echo(to_csv(columns, rows), nl=False)
+
+
+def refuse_both(as_json: bool, as_csv: bool) -> None:
+    """Stop with a usage error when two output formats are asked for at once."""
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv exclude each other")

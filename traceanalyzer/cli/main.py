@@ -14,8 +14,11 @@ from traceanalyzer.problems import TraceError
 
 COMMANDS = {
     "blocks": "the transformer blocks of every step",
+    "diff": "what changed between two traces, role by role",
     "hotspots": "which kernels, roles or families the time goes to",
+    "idle": "when the GPU waits, and what the host does meanwhile",
     "ingest": "read traces, find steps and blocks, and print an overview",
+    "name": "what kernel names say: scheme, tile, types, knob",
 }
 """Command name -> the line that --help shows. Each lives in the module of its name (``-`` becomes ``_``)."""
 

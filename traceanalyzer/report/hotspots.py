@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
+from traceanalyzer.analysis.advice import Finding
 from traceanalyzer.analysis.hotspots import Hotspots
 from traceanalyzer.report.console import table
-from traceanalyzer.report.text import duration, percent, plural, us
+from traceanalyzer.report.text import duration, percent, plural, us, visible
 
 SCHEMA = "traceanalyzer/hotspots/1"
 
 
-def document(found: Hotspots) -> dict[str, Any]:
+CSV_COLUMNS = (
+    "name",
+    "role",
+    "family",
+    "tile",
+    "count",
+    "total_us",
+    "share",
+    "mean_us",
+    "p50_us",
+    "p99_us",
+    "per_step_us",
+    "bound",
+    "roof_share",
+    "headroom_us",
+)
+
+
+def document(found: Hotspots, findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the JSON document of ``hotspots``."""
     return {
         "schema": SCHEMA,
@@ -44,10 +64,13 @@ def document(found: Hotspots) -> dict[str, Any]:
             {"name": row["name"], "count": row["count"], "total_us": us(row["total_ns"])}
             for row in found.copies.iter_rows(named=True)
         ],
+        "findings": [
+            {"code": finding.code, "message": finding.message, "worth_us": us(finding.worth_ns)} for finding in findings
+        ],
     }
 
 
-def render(found: Hotspots, by: str, limit: int, width: int) -> Group:
+def render(found: Hotspots, findings: Sequence[Finding], by: str, limit: int, width: int) -> Group:
     """Return the ranking as text, the largest ``limit`` rows; what is cut off is summed in words."""
     shown = found.rows.head(limit)
     rows = [
@@ -75,6 +98,8 @@ def render(found: Hotspots, by: str, limit: int, width: int) -> Group:
     if found.copies.height:
         parts.append(Text(f"  beside kernels: copies and memsets, {duration(found.copies['total_ns'].sum())}"))
     parts.append(Text(f"  per step: {_basis(found)}"))
+    for finding in findings:
+        parts += [Text(), Text(visible(finding.message))]
     return Group(*parts)
 
 

@@ -1,0 +1,56 @@
+"""``traceanalyzer diff``: what changed between two traces."""
+
+from __future__ import annotations
+
+import click
+
+from traceanalyzer.cli.common import (
+    emit_csv,
+    emit_json,
+    open_one,
+    rank_option,
+    refuse_both,
+    show_warnings,
+    table_options,
+)
+from traceanalyzer.cli.hotspots import PHASES
+
+
+@click.command()
+@click.argument("before")
+@click.argument("after")
+@click.option("--phase", type=click.Choice(PHASES), help="Only the complete steps of this phase.")
+@rank_option
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+@table_options
+def diff(
+    before: str,
+    after: str,
+    phase: str | None,
+    rank: int | None,
+    limit: int,
+    as_json: bool,
+    as_csv: bool,
+    no_cache: bool,
+) -> None:
+    """Compare two traces of one model: per role, the change of the step's time, summing to the whole change.
+
+    Kernels are paired by role and position, not by name.
+    """
+    from traceanalyzer.analysis.diff import diff as compare
+    from traceanalyzer.report import diff as report
+    from traceanalyzer.report.console import console
+    from traceanalyzer.segment import segment
+
+    refuse_both(as_json, as_csv)
+    sides = [open_one([path], rank=rank, no_cache=no_cache) for path in (before, after)]
+    found = compare(sides[0], sides[1], phase=phase)
+    told = [w for trace in sides for w in (*trace.metadata.warnings, *segment(trace).warnings)]
+    show_warnings([*told, *found.warnings])
+    if as_json:
+        emit_json(report.document(found))
+    elif as_csv:
+        emit_csv(report.CSV_COLUMNS, report.document(found)["rows"])
+    else:
+        screen = console()
+        screen.print(report.render(found, limit, screen.width))

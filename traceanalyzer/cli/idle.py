@@ -1,0 +1,41 @@
+"""``traceanalyzer idle``: when the GPU waits, and what the host does meanwhile."""
+
+from __future__ import annotations
+
+import click
+
+from traceanalyzer.cli.common import (
+    emit_csv,
+    emit_json,
+    open_one,
+    paths_argument,
+    rank_option,
+    refuse_both,
+    show_warnings,
+    table_options,
+)
+
+
+@click.command()
+@paths_argument
+@rank_option
+@click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Rows shown; 0 shows all.")
+@table_options
+def idle(paths: tuple[str, ...], rank: int | None, limit: int, as_json: bool, as_csv: bool, no_cache: bool) -> None:
+    """Show the gaps between and inside steps, and the host work that fills them."""
+    from traceanalyzer.analysis.idle import idle as find_gaps
+    from traceanalyzer.report import idle as report
+    from traceanalyzer.report.console import console
+    from traceanalyzer.segment import segment
+
+    refuse_both(as_json, as_csv)
+    trace = open_one(paths, rank=rank, no_cache=no_cache)
+    found = find_gaps(trace)
+    show_warnings([*trace.metadata.warnings, *segment(trace).warnings, *found.warnings])
+    if as_json:
+        emit_json(report.document(found))
+    elif as_csv:
+        emit_csv(report.CSV_COLUMNS, report.document(found)["gaps"])
+    else:
+        screen = console()
+        screen.print(report.render(found, limit, screen.width))
