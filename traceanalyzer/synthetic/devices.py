@@ -24,7 +24,7 @@ MI300X = DeviceSpec(
 # HIP counts work-group processors on RDNA: 20 of them hold the 40 compute units of a Radeon 8060S. The memory
 # is what the driver lets the GPU address of 128 GB shared with the CPU, here 96 GiB.
 STRIX_HALO = DeviceSpec(
-    name="AMD Radeon Graphics",
+    name="Radeon 8060S Graphics",
     total_global_mem=103_079_215_104,
     compute_major=11,
     compute_minor=5,

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from traceanalyzer.synthetic.devices import default_device
+from traceanalyzer.synthetic.chrome import Event, complete, flow_end, flow_start, us
+from traceanalyzer.synthetic.device_events import device_event, runtime_call
 from traceanalyzer.synthetic.frames import PythonFrame, python_frames
-from traceanalyzer.synthetic.spec import Category, DeviceSpec, Dim, KernelSpec, TraceSpec
+from traceanalyzer.synthetic.header import header
+from traceanalyzer.synthetic.spec import TraceSpec
 from traceanalyzer.synthetic.timeline import DeviceRecord, HostLaunch, HostStep, Timeline
 
-Event: TypeAlias = dict[str, Any]
-
 ANNOTATED_ENGINES = frozenset({"vllm", "vllm_detailed", "vllm_old", "sglang", "profiler_step"})
-CUDA_CALLS = {
-    "graph": ("cudaGraphLaunch", 311),
-    "kernel": ("cudaLaunchKernel", 211),
-    "extended": ("cudaLaunchKernelExC", 430),
-    "gpu_memcpy": ("cudaMemcpyAsync", 41),
-    "gpu_memset": ("cudaMemsetAsync", 51),
-}
-HIP_CALLS = {
-    "graph": ("hipGraphLaunch", 215),
-    "kernel": ("hipLaunchKernel", 107),
-    "module": ("hipModuleLaunchKernel", 169),
-    "extended": ("hipExtModuleLaunchKernel", 65),
-    "gpu_memcpy": ("hipMemcpyAsync", 134),
-    "gpu_memset": ("hipMemsetAsync", 145),
-}
-HIP_COPY_KINDS = {"HtoD": "1", "DtoH": "2", "DtoD": "3"}
 NAME_OF_PROCESS = "VLLM::Worker"
 
 
@@ -57,87 +40,7 @@ def lay_out(spec: TraceSpec, timeline: Timeline, kept: Iterable[DeviceRecord]) -
     if _has_gpu_annotations(spec):
         events.extend(_gpu_annotations(spec, timeline, kept))
     events.extend(_closing_events(timeline))
-    return Laid({**_header(spec), "traceEvents": events, "traceName": "trace.json"}, tuple(placed))
-
-
-def us(ns: int) -> float:
-    """Nanoseconds as the µs float nearest to three decimals; `round(us * 1000)` gives them back exactly."""
-    return ns / 1000
-
-
-def _header(spec: TraceSpec) -> dict[str, Any]:
-    cuda = spec.vendor == "cuda"
-    device = spec.device or default_device(spec.vendor)
-    header: dict[str, Any] = {
-        "schemaVersion": 1,
-        "deviceProperties": [_device_properties(device, i, cuda) for i in range(spec.device_id + 1)],
-    }
-    if cuda:
-        header |= {"cupti_version": 26, "cuda_runtime_version": 12080, "cuda_driver_version": 12080}
-    else:
-        header |= {
-            "roctracer_version": 4.1,
-            "hip_runtime_version": 70051831,
-            "hip_driver_version": 70051831,
-        }
-    if spec.with_stack or spec.module_events or spec.engine == "vllm_python":
-        header["with_stack"] = 1
-    if spec.record_shapes:
-        header["record_shapes"] = 1
-    identity = f"{spec.model.name}/{spec.engine}/{spec.rank}/{spec.start_us}"
-    return header | {
-        "distributedInfo": _distributed_info(spec),
-        "trace_id": hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest().upper(),
-        **dict(spec.metadata),
-        "displayTimeUnit": "ms",
-        "baseTimeNanoseconds": spec.base_time_ns,
-    }
-
-
-def _device_properties(device: DeviceSpec, index: int, cuda: bool) -> dict[str, Any]:
-    properties: dict[str, Any] = {
-        "id": index,
-        "name": device.name,
-        "totalGlobalMem": device.total_global_mem,
-        "computeMajor": device.compute_major,
-        "computeMinor": device.compute_minor,
-        "maxThreadsPerBlock": 1024,
-        "maxThreadsPerMultiprocessor": device.max_threads_per_multiprocessor,
-        "regsPerBlock": device.regs_per_block,
-        "warpSize": device.warp_size,
-        "sharedMemPerBlock": device.shared_mem_per_block,
-        "numSms": device.num_sms,
-    }
-    if not cuda:
-        return properties | {"maxSharedMemoryPerMultiProcessor": device.shared_mem_per_multiprocessor}
-    return properties | {
-        "regsPerMultiprocessor": 65536,
-        "sharedMemPerBlockOptin": device.shared_mem_per_block_optin,
-        "sharedMemPerMultiprocessor": device.shared_mem_per_multiprocessor,
-    }
-
-
-def _distributed_info(spec: TraceSpec) -> dict[str, Any]:
-    ranks = list(range(spec.world_size))
-    groups = [("0", "default_pg", "cuda:nccl"), ("1", "undefined", "cuda:nccl")]
-    groups.append(("2", "undefined", "cpu:gloo,cuda:gloo"))
-    return {
-        "backend": "nccl",
-        "rank": spec.rank,
-        "world_size": spec.world_size,
-        "pg_count": len(groups),
-        "pg_config": [
-            {
-                "pg_name": name,
-                "pg_desc": description,
-                "backend_config": backend,
-                "pg_size": spec.world_size,
-                "ranks": ranks,
-            }
-            for name, description, backend in groups
-        ],
-        "nccl_version": "2.27.7",
-    }
+    return Laid({**header(spec), "traceEvents": events, "traceName": "trace.json"}, tuple(placed))
 
 
 def _process_events(spec: TraceSpec, timeline: Timeline, streams: tuple[int, ...]) -> Iterator[Event]:
@@ -177,21 +80,9 @@ def _host_events(spec: TraceSpec, timeline: Timeline) -> Iterator[Event]:
         yield _python_function(spec, frame, len(records) + number)
 
 
-def _complete(category: str, name: str, pid: int, tid: int, start_ns: int, dur_ns: int) -> Event:
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": pid,
-        "tid": tid,
-        "ts": us(start_ns),
-        "dur": us(dur_ns),
-    }
-
-
 def _annotation(spec: TraceSpec, step: HostStep, index: int) -> Event:
     dur = step.marker_end_ns - step.start_ns
-    event = _complete("user_annotation", step.label or "", spec.pid, spec.pid, step.start_ns, dur)
+    event = complete("user_annotation", step.label or "", spec.pid, spec.pid, step.start_ns, dur)
     return event | {"args": {"External id": step.external_id, "Record function id": 0, "Ev Idx": index}}
 
 
@@ -205,7 +96,7 @@ def _cpu_op(spec: TraceSpec, launch: HostLaunch, index: int) -> Event:
             "Input Strides": [_strides(shape) for shape in dims],
             "Input Dims": dims,
         }
-    event = _complete("cpu_op", launch.op or "", spec.pid, spec.pid, launch.op_start_ns, launch.op_dur_ns)
+    event = complete("cpu_op", launch.op or "", spec.pid, spec.pid, launch.op_start_ns, launch.op_dur_ns)
     return event | {"args": args | {"Ev Idx": index}}
 
 
@@ -222,7 +113,7 @@ def _python_function(spec: TraceSpec, frame: PythonFrame, index: int) -> Event:
     args: dict[str, Any] = {"Python parent id": frame.parent, "Python id": frame.number}
     if frame.module is not None:
         args["Python module id"] = frame.module
-    event = _complete("python_function", frame.name, spec.pid, spec.pid, frame.start_ns, frame.end_ns - frame.start_ns)
+    event = complete("python_function", frame.name, spec.pid, spec.pid, frame.start_ns, frame.end_ns - frame.start_ns)
     return event | {"args": args | {"Ev Idx": index}}
 
 
@@ -244,168 +135,15 @@ def _device_part(
         correlations = correlations[middle:] + correlations[:middle]
     for correlation in correlations:
         for record in sorted(of_launch[correlation], key=lambda record: record.stream):
-            yield _device_event(spec, record), record
-            yield _flow_end(correlation, spec.device_id, record.stream, record.start_ns), None
+            yield device_event(spec, record), record
+            yield flow_end(correlation, spec.device_id, record.stream, record.start_ns), None
         if correlation in calls:
             call = calls[correlation]
-            yield _runtime_call(spec, call), None
+            yield runtime_call(spec, call), None
             if call.graph and spec.vendor == "rocm":
-                yield _flow_end(correlation, spec.pid, spec.pid, call.start_ns), None
+                yield flow_end(correlation, spec.pid, spec.pid, call.start_ns), None
             else:
-                yield _flow_start(correlation, spec.pid, call.start_ns), None
-
-
-def _flow_start(correlation: int, pid: int, ns: int) -> Event:
-    return {
-        "ph": "s",
-        "id": correlation,
-        "pid": pid,
-        "tid": pid,
-        "ts": us(ns),
-        "cat": "ac2g",
-        "name": "ac2g",
-    }
-
-
-def _flow_end(correlation: int, pid: int, tid: int, ns: int) -> Event:
-    return {
-        "ph": "f",
-        "id": correlation,
-        "pid": pid,
-        "tid": tid,
-        "ts": us(ns),
-        "cat": "ac2g",
-        "name": "ac2g",
-        "bp": "e",
-    }
-
-
-def _call_of(spec: TraceSpec, launch: HostLaunch) -> tuple[str, int]:
-    calls = CUDA_CALLS if spec.vendor == "cuda" else HIP_CALLS
-    if launch.graph:
-        return calls["graph"]
-    kernel = launch.launched[0]
-    if kernel.category != "kernel":
-        return calls[kernel.category]
-    if kernel.name.startswith(("Cijk_", "nvjet")):
-        return calls["extended"]
-    if spec.vendor == "rocm" and " " not in kernel.name:
-        return calls["module"]
-    return calls["kernel"]
-
-
-def _runtime_call(spec: TraceSpec, launch: HostLaunch) -> Event:
-    name, number = _call_of(spec, launch)
-    args: dict[str, Any] = {} if launch.external_id is None else {"External id": launch.external_id}
-    if spec.vendor == "cuda":
-        args |= {"cbid": number, "correlation": launch.correlation}
-    else:
-        args |= _hip_args(name, number, launch)
-    event = _complete("cuda_runtime", name, spec.pid, spec.pid, launch.start_ns, launch.dur_ns)
-    return event | {"args": args}
-
-
-def _hip_args(name: str, number: int, launch: HostLaunch) -> dict[str, Any]:
-    kernel = launch.launched[0]
-    args: dict[str, Any] = {"cid": number, "correlation": launch.correlation}
-    if launch.graph:
-        return args
-    if kernel.category == "gpu_memcpy":
-        kind = HIP_COPY_KINDS[_copy_kind(kernel)]
-        return args | {
-            "src": f"0x{0x7F1818900000 + 512 * launch.correlation:x}",
-            "dst": f"0x{0x7F14DB1A4000 + 512 * launch.correlation:x}",
-            "bytes": str(kernel.bytes),
-            "kind": kind,
-        }
-    if kernel.category == "gpu_memset":
-        return args
-    grid, block = _launch_dims(kernel, name)
-    return {
-        "kernel": kernel.name,
-        **args,
-        "grid": list(grid),
-        "block": list(block),
-        "shared memory": 0,
-    }
-
-
-def _launch_dims(kernel: KernelSpec, call: str) -> tuple[Dim, Dim]:
-    """Grid and block as the event shows them: `hipExtModuleLaunchKernel` counts work-items in the grid."""
-    grid, block = kernel.grid or (1, 1, 1), kernel.block or (256, 1, 1)
-    if call == "hipExtModuleLaunchKernel":
-        grid = (grid[0] * block[0], grid[1] * block[1], grid[2] * block[2])
-    return grid, block
-
-
-def _copy_kind(kernel: KernelSpec) -> str:
-    return next((kind for kind in HIP_COPY_KINDS if kind in kernel.name), "DtoD")
-
-
-def _device_event(spec: TraceSpec, record: DeviceRecord) -> Event:
-    kernel = record.spec
-    event = _complete(kernel.category, kernel.name, spec.device_id, record.stream, record.start_ns, record.dur_ns)
-    linked = {} if record.external_id is None else {"External id": record.external_id}
-    build = _cuda_args if spec.vendor == "cuda" else _rocm_args
-    return event | {"args": linked | build(spec, record, kernel.category)}
-
-
-def _bandwidth(record: DeviceRecord) -> float:
-    """Bytes per nanosecond are GB per second."""
-    return record.spec.bytes / record.dur_ns
-
-
-def _cuda_args(spec: TraceSpec, record: DeviceRecord, category: Category) -> dict[str, Any]:
-    place = {
-        "device": spec.device_id,
-        "context": 1,
-        "stream": record.stream,
-        "correlation": record.correlation,
-    }
-    kernel = record.spec
-    if category != "kernel":
-        return place | {"bytes": kernel.bytes, "memory bandwidth (GB/s)": _bandwidth(record)}
-    device = spec.device or default_device(spec.vendor)
-    grid, block = kernel.grid or (1, 1, 1), kernel.block or (256, 1, 1)
-    blocks = grid[0] * grid[1] * grid[2] / device.num_sms
-    warps = blocks * (block[0] * block[1] * block[2] / device.warp_size)
-    args = {
-        "queued": 0,
-        **place,
-        "registers per thread": 32,
-        "shared memory": 0,
-        "blocks per SM": round(blocks, 6),
-        "warps per SM": round(warps, 6),
-        "grid": list(grid),
-        "block": list(block),
-        "est. achieved occupancy %": min(100, round(100 * warps / 64)),
-    }
-    if record.node is not None:
-        args |= {"graph id": 3, "graph node id": record.node}
-    return args
-
-
-def _rocm_args(spec: TraceSpec, record: DeviceRecord, category: Category) -> dict[str, Any]:
-    kernel = record.spec
-    place: dict[str, Any] = {
-        "device": spec.device_id,
-        "stream": record.stream,
-        "correlation": record.correlation,
-    }
-    if category == "gpu_memcpy":
-        return place | {
-            "kind": _copy_kind(kernel),
-            "bytes": kernel.bytes,
-            "memory bandwidth (GB/s)": _bandwidth(record),
-        }
-    if category == "gpu_memset":
-        return place | {"kind": "FillBuffer", "bytes": kernel.bytes}
-    place["kind"] = "Dispatch Kernel"
-    if record.node is not None:
-        return place
-    call = HIP_CALLS["extended"][0] if kernel.name.startswith("Cijk_") else HIP_CALLS["kernel"][0]
-    grid, block = _launch_dims(kernel, call)
-    return place | {"grid": list(grid), "block": list(block)}
+                yield flow_start(correlation, spec.pid, call.start_ns), None
 
 
 def _has_gpu_annotations(spec: TraceSpec) -> bool:
@@ -421,13 +159,13 @@ def _gpu_annotations(spec: TraceSpec, timeline: Timeline, kept: tuple[DeviceReco
             records = [record for record in own if record.stream == stream]
             start = min(record.start_ns for record in records)
             end = max(record.start_ns + record.dur_ns for record in records)
-            event = _complete("gpu_user_annotation", step.label or "", spec.device_id, stream, start, end - start)
+            event = complete("gpu_user_annotation", step.label or "", spec.device_id, stream, start, end - start)
             yield event | {"args": {"External id": step.external_id}}
 
 
 def _closing_events(timeline: Timeline) -> Iterator[Event]:
     start = timeline.start_ns - 150_000
-    yield _complete("Trace", "PyTorch Profiler (0)", 0, 0, start, timeline.end_ns - start) | {
+    yield complete("Trace", "PyTorch Profiler (0)", 0, 0, start, timeline.end_ns - start) | {
         "pid": "Spans",
         "tid": "PyTorch Profiler",
         "args": {"Op count": 0},

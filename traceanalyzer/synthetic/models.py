@@ -73,8 +73,8 @@ def gptoss_20b(vendor: Vendor = "rocm", batch: int = 1, tile: str = "32x256x128x
     return ModelSpec(
         name="gpt-oss-20b",
         layers=(sliding, full) * 12,
-        prologue=_prologue(gpu, shape),
-        epilogue=_epilogue(gpu, shape),
+        prologue=prologue(gpu, shape),
+        epilogue=epilogue(gpu, shape),
         first_block_names=FIRST_NORM,
         class_name="GptOss",
     )
@@ -99,12 +99,12 @@ def llama_dense(
     """A Llama of dense blocks. With `tensor_parallel` > 1 two all-reduces a block, and thinner weights."""
     gpu = GPU_OF_VENDOR[vendor]
     shape = resized(LLAMA_8B, batch, kv)
-    block = BlockSpec("dense", _dense_block(gpu, shape, tensor_parallel))
+    block = BlockSpec("dense", dense_block(gpu, shape, tensor_parallel))
     return ModelSpec(
         name=f"llama-{layers}-layers",
         layers=(block,) * layers,
-        prologue=_prologue(gpu, shape),
-        epilogue=_epilogue(gpu, shape),
+        prologue=prologue(gpu, shape),
+        epilogue=epilogue(gpu, shape),
         first_block_names=FIRST_NORM,
     )
 
@@ -123,14 +123,16 @@ def prefill(model: ModelSpec, requests: int, tokens: int) -> StepSpec:
     return StepSpec(context_requests=requests, context_tokens=tokens, model=model, launch="eager")
 
 
-def _prologue(gpu: k.Gpu, shape: Shape) -> tuple[KernelSpec, ...]:
+def prologue(gpu: k.Gpu, shape: Shape) -> tuple[KernelSpec, ...]:
+    """Input copies, slot mapping, embedding."""
     rows = shape.rows
     slots = k.small(gpu, k.SLOT_MAPPING, "other", in_graph=False, op="vllm::compute_slot_mapping")
     copies = tuple(k.host_copy(gpu, size) for size in (4 * rows, 8 * rows, 4 * rows + 4))
     return (*copies, slots, k.small(gpu, k.EMBEDDING, "embedding", dims=((rows,), (shape.vocab, shape.hidden))))
 
 
-def _epilogue(gpu: k.Gpu, shape: Shape) -> tuple[KernelSpec, ...]:
+def epilogue(gpu: k.Gpu, shape: Shape) -> tuple[KernelSpec, ...]:
+    """Final norm, gather of the last rows, lm_head, argmax, copy of the tokens to the host."""
     lm_head = k.gemm(gpu, "lm_head", shape.vocab, shape.hidden, shape.rows, (128, 16, 64))
     return (
         k.small(gpu, k.ADD_NORM, "norm"),
@@ -141,7 +143,7 @@ def _epilogue(gpu: k.Gpu, shape: Shape) -> tuple[KernelSpec, ...]:
     )
 
 
-def _attention_part(gpu: k.Gpu, shape: Shape, split: bool, tensor_parallel: int = 1) -> tuple[KernelSpec, ...]:
+def attention_part(gpu: k.Gpu, shape: Shape, split: bool, tensor_parallel: int = 1) -> tuple[KernelSpec, ...]:
     """Input norm to output projection."""
     part = tensor_parallel
     return (
@@ -167,11 +169,12 @@ def _attention(gpu: k.Gpu, shape: Shape, split: bool, part: int) -> tuple[Kernel
     return (main, k.small(gpu, names[1], "attention"))
 
 
-def _dense_block(gpu: k.Gpu, shape: Shape, tensor_parallel: int = 1) -> tuple[KernelSpec, ...]:
+def dense_block(gpu: k.Gpu, shape: Shape, tensor_parallel: int = 1) -> tuple[KernelSpec, ...]:
+    """A block with a gated feed-forward; `tensor_parallel` > 1 adds an all-reduce after each half."""
     part = tensor_parallel
     reduce = (k.small(gpu, k.ALL_REDUCE[gpu.vendor], "communication", 4.0),) if part > 1 else ()
     return (
-        *_attention_part(gpu, shape, split=False, tensor_parallel=part),
+        *attention_part(gpu, shape, split=False, tensor_parallel=part),
         *reduce,
         k.small(gpu, k.ADD_NORM, "norm"),
         k.gemm(gpu, "gate_up", 2 * shape.intermediate // part, shape.hidden, shape.rows, (192, 16, 64)),
@@ -192,7 +195,7 @@ def _gptoss_block(gpu: k.Gpu, shape: Shape, tile: str, split: bool) -> tuple[Ker
         return KernelSpec(name, role, duration, grid=grid, block=(128, 1, 1))  # type: ignore[arg-type]
 
     return (
-        *_attention_part(gpu, shape, split),
+        *attention_part(gpu, shape, split),
         k.small(gpu, k.ADD_NORM, "norm"),
         k.gemm(gpu, "router", 32, shape.hidden, shape.rows, (16, 16, 256)),
         *(k.small(gpu, name, "moe_routing") for name in k.ROUTING),

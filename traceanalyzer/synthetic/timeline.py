@@ -210,7 +210,7 @@ class _Machine:
         """Run a kernel after its predecessor on the main path, or beside the main path on a side stream."""
         clocks, spec, chain = self.clocks, kernel.spec, kernel.microbatch
         self._fork_and_join(kernel)
-        ready = max(clocks.chain_end[chain], clocks.joined[chain])
+        ready = clocks.chain_end[chain]
         if step is not None and kernel.block is not None:
             ready += _ns(self.holes.get((step, kernel.block.index, kernel.position), 0.0))
         dur = self._duration_ns(spec)
