@@ -13,6 +13,7 @@ _ENABLE_IF = re.compile(r"std::enable_if<.{0,2000}?>::type ", re.DOTALL)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[a-z]+|[0-9]+")
 _BRACKET = re.compile(r"[<>(){}\[\],]")
+_INTEGER = re.compile(r"(?:\((?:unsigned )?(?:int|long|short|char|long long)\))?([0-9]{1,18})[uUlL]{0,3}")
 _MANGLED_TOKEN = re.compile(r"L[a-z]n?\d{1,18}E|E\d{1,9}E|L(?=[NS\d])|\d{1,4}")
 
 
@@ -67,7 +68,7 @@ WRAPPERS = frozenset({"device_kernel", "kentry", "Kernel", "Kernel2", "kernel_en
 
 def demangled_function(text: str) -> str:
     """`void a::f<int>(float)` -> `a::f`; a name that is not C++ comes back whole."""
-    text = text.replace("(anonymous namespace)::", "")
+    text = text.replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     if text.startswith("std::enable_if<"):
         text = _ENABLE_IF.sub("", text, count=1)
     ends = [at for at in (text.find("<"), text.find("(")) if at > 0]
@@ -152,11 +153,11 @@ def template_arguments(text: str, start: int) -> list[str]:
 
 
 def integers(arguments: list[str]) -> list[int | None]:
-    """Each argument as an integer (`128u`, `0`), or null where it is something else."""
-    return [
-        int(text) if (text := argument.rstrip("uUlL")).isascii() and text.isdecimal() and len(text) < 12 else None
-        for argument in arguments
-    ]
+    """Each argument as an integer (`128u`, `(int)128`, `0`), or null where it is something else.
+
+    A value of an enumeration (`(cute::UMMA::Major)0`) is something else.
+    """
+    return [int(match[1]) if (match := _INTEGER.fullmatch(argument)) else None for argument in arguments]
 
 
 def words(identifier: str) -> list[str]:

@@ -48,6 +48,7 @@ RULES: tuple[Rule, ...] = (
         " cu_seqlens seq_lens seqlens seqused block_table page_table compute_slot draft_kv accept_length",
         "",
     ),
+    _rule("quantize", "quant_moe_sort"),
     _rule(
         "moe_combine",
         "moe_sum moesum moe_reduce finalizemoe finalize_moe moe_finalize finalizekernel finalize_matmul_scatter"
@@ -106,7 +107,7 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "sampling",
-        "sampling sampler sample_ argmax top_k_top_p topk_topp topp top_p topktopp min_p rejection penalt"
+        "sampling sampler sample_ argmax top_k_top_p topk_topp top_p topktopp min_p rejection penalt"
         " multinomial gumbel logits_process bitmask logit_bias random_sample recovered_tokens greedy"
         " distribution_elementwise exponential_ eagle_ verify_tree verifytree radixtopk logprob softmax_with_temp"
         " temperature ngram",
@@ -115,7 +116,8 @@ RULES: tuple[Rule, ...] = (
     _rule("activation", "silu_mul silu_and_mul act_and_mul actandmul gelu_and_mul swiglu_fn swiglu_quant"),
     _rule(
         "gemm",
-        "moe_gemm moegemm moe_mm fused_moe fusedmoe fmoe moe_wna16 grouped_gemm groupedgemm group_gemm moe_cutlass"
+        "moe_gemm moegemm moe_mxgemm moe_forward moeflatmm"
+        " moe_mm fused_moe fusedmoe fmoe moe_wna16 grouped_gemm groupedgemm group_gemm moe_cutlass"
         " moe_kernel moe_matmul ck2stages batched_moe batched_triton moe_marlin sonic_moe group_mm",
         role=POSITION,
         family="moe_gemm",
@@ -126,7 +128,7 @@ RULES: tuple[Rule, ...] = (
     _rule("quantize", "awq_dequant dequantize dequant_kernel gptq_shuffle gptq_marlin_repack repack shuffle_weight"),
     _rule(
         "gemm",
-        "gemm matmul gemv wvsplitk wv_splitk scaled_mm block_scaled_mm _mm_ marlin machete gemvx packed_linear"
+        "gemm matmul flatmm gemv wvsplitk wv_splitk scaled_mm block_scaled_mm _mm_ marlin machete gemvx packed_linear"
         " int4_mm int8_mm fp8_mm fp4_mm convolution conv2d conv3d conv1d block_fp8 skinny_mm bgmv sgmv lora_shrink"
         " lora_expand onednn_mm onednn_linear mkldnn_linear llmm1",
         "mm bmm addmm baddbmm gmm linear conv qgemm dot",

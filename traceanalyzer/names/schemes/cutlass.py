@@ -12,7 +12,7 @@ from traceanalyzer.names.text import NameView, integers, template_arguments
 _REBUILD = "Only by rebuilding: the tile is a template argument"
 _EXTENT = re.compile(r"cute::(?:C|Int|constant)<(?:int, ?)?(\d{1,5})[uUlL]*>|cute::_(\d{1,5})")
 _COLLECTIVE = re.compile(r"\bCollectiveMma<")
-_ATTENTION = ("flashattn", "fmha", "flash::", "mla", "flash_attn", "attention")
+_ATTENTION = re.compile(r"FlashAttn|[Ff]mha|FMHA|\bflash::|5flash|Mla[A-Z<_]|MLA|[Aa]ttention")
 
 
 @register(
@@ -75,7 +75,7 @@ def read_device_kernel(view: NameView, _match: re.Match[str]) -> KernelName:
     kernel's tuple holds the head size and is not read.
     """
     lower = view.lower
-    if any(mark in lower for mark in _ATTENTION):
+    if _ATTENTION.search(view.text):
         library = "FlashAttention" if "flash" in lower else "CUTLASS"
         return kernel(view, "cutlass3", "attention", knob=_REBUILD, library=library)
     if "gemm" not in lower and "collectivemma" not in lower and "machete" not in lower:

@@ -58,40 +58,29 @@ _MOVES_TOKEN = re.compile(rf"(?:(?<=_)|^)(?:{_MOVES.pattern})(?=_|$)")
 def read_fused(view: NameView, match: re.Match[str]) -> KernelName:
     """Fused loops: the kind follows from the list of fused ops; the serial number changes with every build."""
     ops = (match["ops"] or "").removeprefix("_")
-    kind, role = _kind(ops, match["loop"])
-    fields = {} if role is None else {"role": role}
-    return kernel(view, "inductor_fused", kind, fused_ops=ops or None, library="Inductor", **fields)
+    kind = _kind(ops, match["loop"])
+    return kernel(view, "inductor_fused", kind, fused_ops=ops or None, library="Inductor")
 
 
-def _kind(ops: str, loop: str | None) -> tuple[str, str | None]:
-    """Kind of a list of fused ops (and a role where the kind's own does not hold)."""
+_TELLING = (
+    "norm rope kv_write attention activation embedding quantize moe_routing moe_combine sampling ssm communication"
+)
+_TELLING_KINDS = frozenset(_TELLING.split())
+
+
+def _kind(ops: str, loop: str | None) -> str:
+    """Kind of a list of fused ops: what sets the kernel apart, else what its loop does."""
     words = set(ops.split("_"))
-    if "rsqrt" in words and words & {"mean", "pow", "var", "sum"}:
-        return "norm", None
-    if "argmax" in words or "exponential" in words:
-        return "sampling", None
-    if words & {"cos", "sin"} and words & {"mul", "cat", "sub", "add"}:
-        return "rope", None
     rule = classify(ops) if ops else None
-    if rule is not None and rule.kind in {
-        "norm",
-        "rope",
-        "kv_write",
-        "attention",
-        "activation",
-        "embedding",
-        "quantize",
-        "moe_routing",
-        "moe_combine",
-        "sampling",
-        "ssm",
-        "communication",
-    }:
-        return rule.kind, None
-    if words & {"amax", "abs"} and words & {"clamp", "div", "reciprocal"}:
-        return "quantize", None
-    if ops and not _MOVES_TOKEN.sub("", ops).strip("_"):
-        return "memory", None
-    if words & {"gather", "scatter", "index", "take"}:
-        return "index", None
-    return ("reduction" if loop in {"red", "per"} else "elementwise"), None
+    named = rule.kind if rule is not None and rule.kind in _TELLING_KINDS else None
+    signs = (
+        ("norm", "rsqrt" in words and words & {"mean", "pow", "var", "sum"}),
+        ("sampling", words & {"argmax", "exponential"}),
+        ("rope", words & {"cos", "sin"} and words & {"mul", "cat", "sub", "add"}),
+        (named, named),
+        ("quantize", words & {"amax", "abs"} and words & {"clamp", "div", "reciprocal"}),
+        ("memory", ops and not _MOVES_TOKEN.sub("", ops).strip("_")),
+        ("index", words & {"gather", "scatter", "index", "take"}),
+        ("reduction", loop in {"red", "per"}),
+    )
+    return next((kind for kind, fits in signs if kind and fits), "elementwise")

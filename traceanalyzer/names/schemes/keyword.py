@@ -9,8 +9,12 @@ from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
 from traceanalyzer.names.text import NameView
 
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w:.]{0,4096}$")
+
 
 @register("keyword", order=1000, pattern="")
 def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
-    """Kind and family from the vocabulary; nothing else."""
+    """Kind and family from the vocabulary; nothing else. Text that is no identifier is not read."""
+    if not _IDENTIFIER.match(view.function):
+        return None
     return by_words(view, "keyword")

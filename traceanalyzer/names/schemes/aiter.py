@@ -1,0 +1,124 @@
+"""AITER's own kernels: assembly (`_ZN5aiter...bf16gemm_..._64x64_...E`), two-stage MoE, FlyDSL, hgemm."""
+
+from __future__ import annotations
+
+import re
+
+from traceanalyzer.names.build import kernel, number
+from traceanalyzer.names.kernel_name import KernelName
+from traceanalyzer.names.registry import register
+from traceanalyzer.names.text import NameView
+
+KNOB = "AITER's tuned CSV files (AITER_CONFIG_GEMM_*, AITER_CONFIG_FMOE), which choose the kernel by shape"
+_TILE_MN = re.compile(r"_(\d{2,3})x(\d{2,3})(?=_|$)")
+_EPILOGUE = re.compile(r"(?<![a-z])(silu|gelu|swiglu)(?![a-z])")
+
+
+def _epilogue(text: str) -> str | None:
+    found = _EPILOGUE.search(text)
+    return found[1] if found else None
+
+
+@register(
+    "aiter_two_stage",
+    order=82,
+    contains=("moe_ck2stages_",),
+    pattern=(
+        r"moe_ck2stages_gemm(?P<stage>[12])_(?P<threads>\d{2,4})x(?P<m>\d{1,4})x(?P<n>\d{1,4})x(?P<k>\d{1,4})(?=_|$)"
+    ),
+)
+def read_two_stage(view: NameView, match: re.Match[str]) -> KernelName:
+    """Threads x M x N x K; stage 1 is the gate and up projection, stage 2 the down projection."""
+    return kernel(
+        view,
+        "aiter_two_stage",
+        "gemm",
+        family="moe_gemm",
+        role="moe_gate_up" if match["stage"] == "1" else "moe_down",
+        block_m=number(match["m"]),
+        block_n=number(match["n"]),
+        block_k=number(match["k"]),
+        epilogue=_epilogue(view.lower),
+        retunable=True,
+        knob=KNOB,
+        library="AITER",
+    )
+
+
+@register(
+    "aiter_asm", order=83, contains=("aiter",), pattern=r"(?:aiter::|^_ZN5aiter\d{1,3})(?P<body>\w*(?:gemm|fmoe)\w*)"
+)
+def read_asm(view: NameView, _match: re.Match[str]) -> KernelName | None:
+    """Tile M x N as the last pair between underscores; a block of scales (`per1x32`) is not one."""
+    body = view.function.rsplit("::", 1)[-1]
+    if "gemm" not in body and "fmoe" not in body:
+        return None
+    moe = "moe" in body
+    tiles = [(int(m), int(n)) for m, n in _TILE_MN.findall(body) if min(int(m), int(n)) >= 16]
+    stage = re.search(r"stage([12])", body)
+    role = {"1": "moe_gate_up", "2": "moe_down"}[stage[1]] if stage and moe else None
+    return kernel(
+        view,
+        "aiter_asm",
+        "gemm",
+        family="moe_gemm" if moe else "gemm",
+        role=role,
+        block_m=tiles[-1][0] if tiles else None,
+        block_n=tiles[-1][1] if tiles else None,
+        epilogue=_epilogue(body.lower()),
+        retunable=True,
+        knob=KNOB,
+        ambiguous="Split-K is on; the number of parts is not in the name." if "splitk" in body.lower() else None,
+        library="AITER",
+    )
+
+
+@register(
+    "flydsl",
+    order=84,
+    contains=("flydsl", "mfma_moe", "wmma_moe"),
+    pattern=(r"(?:flydsl_|[mw]fma_|wmma_)\w{0,200}?_t(?P<m>\d{1,4})x(?P<n>\d{1,4})x(?P<k>\d{1,4})(?=_|$)"),
+)
+def read_flydsl(view: NameView, match: re.Match[str]) -> KernelName:
+    """Tile after `t`, split-K after `split_k` or `ksplit`; moe1 is gate and up, moe2 down."""
+    split = re.search(r"_(?:split_?k|k_?split|sk)_?(\d{1,3})(?=_|$)", view.lower)
+    stage = re.search(r"moe_?([12])", view.lower)
+    return kernel(
+        view,
+        "flydsl",
+        "gemm",
+        family="moe_gemm" if "moe" in view.lower else "gemm",
+        role={"1": "moe_gate_up", "2": "moe_down"}[stage[1]] if stage else None,
+        block_m=number(match["m"]),
+        block_n=number(match["n"]),
+        block_k=number(match["k"]),
+        split_k=number(split[1]) if split else None,
+        epilogue=_epilogue(view.lower),
+        retunable=True,
+        knob=KNOB,
+        library="AITER",
+    )
+
+
+@register(
+    "hgemm",
+    order=87,
+    prefixes=("hgemm_", "void hgemm_"),
+    pattern=(
+        r"hgemm_[a-z0-9]{2,8}_(?P<m>\d{1,4})x(?P<n>\d{1,4})x(?P<k>\d{1,4})(?:x\d{1,3})?(?:_SPK(?P<split>\d{1,3}))?(?=_|$)"
+    ),
+)
+def read_hgemm(view: NameView, match: re.Match[str]) -> KernelName:
+    """Tile M x N x K, split-K after `SPK`."""
+    return kernel(
+        view,
+        "hgemm",
+        "gemm",
+        block_m=number(match["m"]),
+        block_n=number(match["n"]),
+        block_k=number(match["k"]),
+        split_k=number(match["split"]),
+        retunable=True,
+        knob=KNOB,
+        library="AITER",
+    )

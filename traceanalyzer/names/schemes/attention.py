@@ -1,0 +1,42 @@
+"""Attention written in C++: FlashAttention 2, FlashInfer, FlashMLA, paged attention."""
+
+from __future__ import annotations
+
+import re
+
+from traceanalyzer.names.build import by_words
+from traceanalyzer.names.kernel_name import KernelName
+from traceanalyzer.names.registry import register
+from traceanalyzer.names.text import NameView
+
+_LIBRARIES = (
+    ("flashinfer", "FlashInfer"),
+    ("flash_mla", "FlashMLA"),
+    ("flashmla", "FlashMLA"),
+    ("splitkv_mla", "FlashMLA"),
+    ("flash", "FlashAttention"),
+    ("vllm", "vLLM"),
+    ("aiter", "AITER"),
+)
+
+
+@register(
+    "attention",
+    order=120,
+    contains=(
+        "flash_fwd",
+        "flash_attn",
+        "paged_attention",
+        "flashinfer",
+        "flash_mla",
+        "flashmla",
+        "splitkv_mla",
+        "fmha",
+    ),
+    pattern=r"::|<|^(?:void )?\w*(?:flash_fwd|paged_attention|fmha)",
+)
+def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
+    """The numbers in `Flash_fwd_kernel_traits<128, 64, 128, 4>` start with the head size: no tile is read."""
+    lower = view.function.lower()
+    library = next((name for mark, name in _LIBRARIES if mark in lower), None)
+    return by_words(view, "flashinfer" if library == "FlashInfer" else "attention", library=library)

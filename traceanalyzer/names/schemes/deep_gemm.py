@@ -1,0 +1,67 @@
+"""DeepGEMM: `void deep_gemm::sm90_fp8_gemm_1d2d_impl<major, M, N, K, groups, BM, BN, BK, ...>`."""
+
+from __future__ import annotations
+
+import re
+
+from traceanalyzer.names.build import by_words, kernel
+from traceanalyzer.names.kernel_name import KernelName
+from traceanalyzer.names.registry import register
+from traceanalyzer.names.text import NameView, integers
+
+_GROUPED = re.compile(r"GemmType(?:\)|::)\s*(\d|\w+)")
+
+
+@register("deep_gemm", order=95, contains=("deep_gemm", "deepgemm"), pattern=r"(?i)deep_?gemm")
+def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
+    """The tile is a run of three among the template's numbers; its place depends on architecture and version.
+
+    Shape arguments of 0 are read at launch. Where the numbers at that place cannot be a tile, it is null.
+    """
+    function = view.function.rsplit("::", 1)[-1]
+    if "gemm" not in function or "silu" in function or "quant" in function:
+        return by_words(view, "deep_gemm", library="DeepGEMM")
+    numbers = [value for value in integers([_plain(text) for text in view.template]) if value is not None]
+    tile, groups = _tile(function, numbers)
+    grouped = bool(groups and groups > 1) or "grouped" in function or _is_grouped(view.text)
+    return kernel(
+        view,
+        "deep_gemm",
+        "gemm",
+        family="moe_gemm" if grouped else "gemm",
+        block_m=tile[0] if tile else None,
+        block_n=tile[1] if tile else None,
+        block_k=tile[2] if tile else None,
+        library="DeepGEMM",
+    )
+
+
+def _plain(argument: str) -> str:
+    """`(unsigned int)128` and `128u` are numbers; a shape of an enumeration is none."""
+    return argument.strip()
+
+
+def _tile(function: str, numbers: list[int]) -> tuple[tuple[int, int, int] | None, int | None]:
+    """(tile, groups) by the orders in use: M N K groups BM BN BK; M N K BM BN BK groups; N K BM BN BK."""
+    if function.startswith("sm90"):
+        order = ((4, 3),)
+    elif function.startswith("sm"):
+        scaled = len(numbers) > 8 and set(numbers[:2]) <= {32, 128}
+        order = ((5, 8),) if scaled else ((3, 6),)
+    else:
+        order = ((2, -1),)
+    for start, group in order:
+        tile = tuple(numbers[start : start + 3])
+        if len(tile) == 3 and _is_tile(tile):
+            groups = numbers[group] if 0 <= group < len(numbers) else None
+            return (tile[0], tile[1], tile[2]), groups
+    return None, None
+
+
+def _is_tile(tile: tuple[int, ...]) -> bool:
+    return all(8 <= extent <= 512 and extent % 8 == 0 for extent in tile) and tile[2] in {32, 64, 128, 256}
+
+
+def _is_grouped(text: str) -> bool:
+    found = _GROUPED.search(text)
+    return found is not None and found[1] not in {"0", "Normal"}
