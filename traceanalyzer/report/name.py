@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Group
+from rich.table import Table
 from rich.text import Text
 
 from traceanalyzer.names import KernelName, parse
@@ -25,7 +26,7 @@ def render(names: Iterable[str]) -> Group:
     return Group(*(part for name in names for part in _reading(parse(name))))
 
 
-def _reading(kernel: KernelName) -> list[Text]:
+def _reading(kernel: KernelName) -> list[Text | Table]:
     types = kernel.dtypes
     facts = {
         "scheme": kernel.scheme,
@@ -42,11 +43,11 @@ def _reading(kernel: KernelName) -> list[Text]:
         "ambiguous": kernel.ambiguous,
     }
     optional = ("split_k", "stages", "cluster", "epilogue", "knob", "ambiguous")
-    lines = [Text(visible(kernel.name), style="bold")]
+    grid = Table.grid(padding=(0, 2))
     for fact, value in facts.items():
         if value is not None or fact not in optional:
-            lines.append(Text(f"  {fact:<10}{NOT_IN_NAME if value is None else visible(str(value))}"))
-    return lines
+            grid.add_row(Text(f"  {fact}"), Text(NOT_IN_NAME if value is None else visible(str(value))))
+    return [Text(visible(kernel.name), style="bold"), grid]
 
 
 def _tile(kernel: KernelName) -> str | None:
