@@ -1,0 +1,217 @@
+"""fp8 product with block scales, as DeepSeek and Qwen checkpoints store them: 1x128 on activations, 128x128 on weights."""
+# mypy: disable-error-code="no-untyped-def,misc,untyped-decorator"
+
+import torch
+import triton
+import triton.language as tl
+
+from traceanalyzer.kernels.dense import sum_splits
+from traceanalyzer.kernels.dense import traffic as dense_traffic
+from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, Traffic, scheduled
+from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, Constraint, SearchSpace
+from traceanalyzer.kernels.target import Target
+from traceanalyzer.kernels.tiles import grouped_tile
+
+GROUP = 128
+STORAGE = {"e4m3fn": torch.float8_e4m3fn, "e4m3fnuz": torch.float8_e4m3fnuz, "bytes": torch.uint8}
+LARGEST = 240.0  # of e4m3fnuz, the smaller of the two ranges
+
+
+@triton.jit
+def e4m3_bits_to_fp16(bits):
+    """Return the values of e4m3fn bytes; NaN (0x7f, 0xff) is read as 480, which no checkpoint holds."""
+    wide = bits.to(tl.uint16)
+    moved = ((wide & 0x80) << 8) | ((wide & 0x7F) << 7)  # exponent bias 15 instead of 7: a factor of 2^8
+    return moved.to(tl.float16, bitcast=True) * 256.0
+
+
+@triton.jit
+def fp8_block_kernel(
+    a,
+    b,
+    a_scale,
+    b_scale,
+    c,
+    m,
+    n,
+    k,
+    stride_a,
+    stride_b,
+    stride_as,
+    stride_bs,
+    stride_c,
+    stride_split,
+    block_m: tl.constexpr,
+    block_n: tl.constexpr,
+    block_k: tl.constexpr,
+    split_k: tl.constexpr,
+    group_m: tl.constexpr,
+    even_k: tl.constexpr,
+    scale_group: tl.constexpr,
+    from_bytes: tl.constexpr,
+):
+    """One program a tile and part of k.
+
+    a [m, k], b [n, k] fp8 (or bytes), a_scale [m, k / 128], b_scale [n / 128, k / 128] float32
+    -> c [m, n], or [split_k, m, n] float32.
+    """
+    tile_m, tile_n = grouped_tile(tl.program_id(0), tl.cdiv(m, block_m), tl.cdiv(n, block_n), group_m)
+    split = tl.program_id(1)
+    rows = tl.arange(0, block_m)
+    cols = tl.arange(0, block_n)
+    row_ok = tile_m * block_m + rows < m
+    col_ok = tile_n * block_n + cols < n
+    a_base = a + (tile_m * block_m).to(tl.int64) * stride_a
+    b_base = b + (tile_n * block_n).to(tl.int64) * stride_b
+    a_scales = a_scale + (tile_m * block_m + rows) * stride_as
+    b_scales = b_scale + (tile_n * block_n + cols) // scale_group * stride_bs
+    acc = tl.zeros((block_m, block_n), dtype=tl.float32)
+    for step in range(split, tl.cdiv(k, block_k), split_k):
+        ks = step * block_k + tl.arange(0, block_k)
+        group = step * block_k // scale_group
+        a_mask = row_ok[:, None]
+        b_mask = col_ok[None, :]
+        if not even_k:
+            a_mask &= (ks < k)[None, :]
+            b_mask &= (ks < k)[:, None]
+        a_tile = tl.load(a_base + rows[:, None] * stride_a + ks[None, :], mask=a_mask, other=0)
+        b_tile = tl.load(b_base + cols[None, :] * stride_b + ks[:, None], mask=b_mask, other=0)
+        if from_bytes:
+            a_tile = e4m3_bits_to_fp16(a_tile)
+            b_tile = e4m3_bits_to_fp16(b_tile)
+        a_factor = tl.load(a_scales + group, mask=row_ok, other=0.0)
+        b_factor = tl.load(b_scales + group, mask=col_ok, other=0.0)
+        acc += tl.dot(a_tile, b_tile) * a_factor[:, None] * b_factor[None, :]
+    c_base = c + split.to(tl.int64) * stride_split + (tile_m * block_m).to(tl.int64) * stride_c + tile_n * block_n
+    c_mask = row_ok[:, None] & col_ok[None, :]
+    tl.store(c_base + rows[:, None] * stride_c + cols[None, :], acc.to(c.dtype.element_ty), mask=c_mask)
+
+
+def make_case(problem: Problem, target: Target, device: str, seed: int, routing: str) -> Case:
+    """Draw activations and weights, and quantise them block by block."""
+    del routing
+    m, n, k = problem.m, problem.n, problem.k
+    storage = STORAGE[target.fp8_storage]
+    groups = -(-k // GROUP)
+    if device == "meta":
+        tensors = {
+            "a": torch.empty(m, k, dtype=storage, device=device),
+            "b": torch.empty(n, k, dtype=storage, device=device),
+            "a_scale": torch.empty(m, groups, dtype=torch.float32, device=device),
+            "b_scale": torch.empty(-(-n // GROUP), groups, dtype=torch.float32, device=device),
+        }
+        return Case(problem, target, tensors)
+    generator = torch.Generator(device).manual_seed(seed)
+    a, a_scale = _quantize(torch.randn(m, k, generator=generator, device=device), 1, storage)
+    b, b_scale = _quantize(torch.randn(n, k, generator=generator, device=device) * k**-0.5, GROUP, storage)
+    return Case(problem, target, {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale})
+
+
+def _quantize(values: torch.Tensor, rows: int, storage: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Quantise blocks of ``rows`` x 128: return fp8 of the same shape and the scales, one a block."""
+    m, k = values.shape
+    padded = torch.nn.functional.pad(values, (0, -k % GROUP, 0, -m % rows))
+    blocks = padded.reshape(padded.shape[0] // rows, rows, -1, GROUP)
+    scale = blocks.abs().amax((1, 3)).clamp(min=1e-12) / LARGEST
+    scaled = (blocks / scale[:, None, :, None]).reshape(padded.shape)[:m, :k].contiguous()
+    if storage == torch.uint8:
+        return scaled.to(torch.float8_e4m3fn).view(torch.uint8), scale
+    return scaled.to(storage), scale
+
+
+def _values(stored: torch.Tensor) -> torch.Tensor:
+    return (stored.view(torch.float8_e4m3fn) if stored.dtype == torch.uint8 else stored).to(torch.float64)
+
+
+def prepare(case: Case, config: Config) -> Prepared:
+    """Allocate the bf16 result (float16 in the interpreter) and describe the launches."""
+    a, b, a_scale, b_scale = (case.tensors[name] for name in ("a", "b", "a_scale", "b_scale"))
+    m, n, k = case.problem.m, case.problem.n, case.problem.k
+    dtype = torch.float16 if case.target.vendor == "none" else torch.bfloat16
+    output = torch.empty(m, n, dtype=dtype, device=a.device)
+    split = config.split_k > 1
+    parts = torch.empty(config.split_k, m, n, dtype=torch.float32, device=a.device) if split else output
+    product = Launch(
+        fp8_block_kernel,
+        (triton.cdiv(m, config.block_m) * triton.cdiv(n, config.block_n), config.split_k, 1),
+        {
+            "a": a,
+            "b": b,
+            "a_scale": a_scale,
+            "b_scale": b_scale,
+            "c": parts,
+            "m": m,
+            "n": n,
+            "k": k,
+            "stride_a": a.stride(0),
+            "stride_b": b.stride(0),
+            "stride_as": a_scale.stride(0),
+            "stride_bs": b_scale.stride(0),
+            "stride_c": n,
+            "stride_split": m * n,
+        },
+        {
+            "block_m": config.block_m,
+            "block_n": config.block_n,
+            "block_k": config.block_k,
+            "split_k": config.split_k,
+            "group_m": config.group_m,
+            "even_k": k % config.block_k == 0,
+            "scale_group": GROUP,
+            "from_bytes": a.dtype == torch.uint8,
+        },
+        config.options(case.target.vendor),
+    )
+    return scheduled(output, product, sum_splits(parts, output, config.split_k) if split else None)
+
+
+def reference(case: Case) -> torch.Tensor:
+    """Return the product of the dequantised matrices in float64."""
+    m, n, k = case.problem.m, case.problem.n, case.problem.k
+    a_scale = case.tensors["a_scale"].double().repeat_interleave(GROUP, 1)[:m, :k]
+    b_scale = case.tensors["b_scale"].double().repeat_interleave(GROUP, 0).repeat_interleave(GROUP, 1)[:n, :k]
+    return (_values(case.tensors["a"]) * a_scale) @ (_values(case.tensors["b"]) * b_scale).T
+
+
+def traffic(problem: Problem, config: Config) -> Traffic:
+    """Return what the product moves; the scales are under 1 % and left out."""
+    return dense_traffic(problem, config)
+
+
+SPACE = SearchSpace(
+    axes={
+        "block_m": (16, 32, 64, 128),
+        "block_n": (16, 32, 64, 128),
+        "block_k": (32, 64, 128),
+        "split_k": (1, 2, 4, 8),
+        "group_m": (1, 8),
+        "num_warps": (1, 2, 4, 8),
+        "num_stages": (1, 2, 3, 4, 5),
+        "waves_per_eu": (None, 2),
+        "matrix_instr_nonkdim": (None, 16),
+    },
+    constraints=(
+        *COMMON_CONSTRAINTS,
+        Constraint("block_k crosses a group of scales (128)", lambda p, c, t: GROUP % c.block_k == 0),
+        Constraint("fp8 matrix units reduce at least 32 elements", lambda p, c, t: c.block_k >= 32),
+    ),
+    shapes={
+        "deepseek-v3-q-b": Problem(1, 24576, 1536, dtype="fp8"),
+        "deepseek-v3-o": Problem(1, 7168, 16384, dtype="fp8"),
+        "qwen3-8b-gate-up": Problem(1, 24576, 4096, dtype="fp8"),
+    },
+)
+
+SPEC = KernelSpec(
+    name="fp8_block",
+    summary="fp8 product with block scales (1x128 on activations, 128x128 on weights)",
+    dtypes=("fp8",),
+    interpreter_dtype="fp8",
+    space=SPACE,
+    make_case=make_case,
+    prepare=prepare,
+    reference=reference,
+    traffic=traffic,
+    tolerance=2e-2,
+)
