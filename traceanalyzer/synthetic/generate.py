@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import tempfile
@@ -65,7 +66,7 @@ def write(trace: SyntheticTrace, path: str | Path) -> Path:
     path = Path(path)
     data = encode(trace.document)
     if path.suffix == ".gz":
-        data = gzip.compress(data, compresslevel=9, mtime=0)
+        data = _gzip(data)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -84,6 +85,14 @@ def encode(document: dict[str, Any]) -> bytes:
     lines = ",\n".join(json.dumps(event) for event in document["traceEvents"])
     tail = json.dumps(document["traceName"])
     return f'{json.dumps(head)[:-1]}, "traceEvents": [\n{lines}\n], "traceName": {tail}}}\n'.encode()
+
+
+def _gzip(data: bytes) -> bytes:
+    """Compress without a time stamp or a name. `gzip.compress` writes other headers in other Python versions."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=buffer, mtime=0) as file:
+        file.write(data)
+    return buffer.getvalue()
 
 
 def _mark(document: dict[str, Any], marks: dict[str, Any]) -> dict[str, Any]:
