@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from traceanalyzer.names.kernel_name import FAMILY_OF_KIND, ROLE_OF_KIND, Dtypes, KernelName
 from traceanalyzer.names.text import NameView
 from traceanalyzer.names.vocabulary import POSITION, classify
@@ -58,12 +56,12 @@ def kernel(view: NameView, scheme: str, kind: str, **fields: object) -> KernelNa
     """A reading of `view`; family and role follow from the kind unless given."""
     fields.setdefault("family", FAMILY_OF_KIND[kind])
     fields.setdefault("role", ROLE_OF_KIND.get(kind))
-    return replace(_EMPTY, name=view.raw, scheme=scheme, kind=kind, **fields)  # type: ignore[arg-type]
+    return KernelName(name=view.raw, scheme=scheme, kind=kind, **fields)  # type: ignore[arg-type]
 
 
 def by_words(view: NameView, scheme: str, **fields: object) -> KernelName | None:
     """A reading whose kind comes from the words of the function name; null where they say nothing."""
-    rule = classify(view.identifier[:4096])
+    rule = classify(view.identifier)
     if rule is None:
         return None
     if rule.family is not None:
@@ -71,6 +69,3 @@ def by_words(view: NameView, scheme: str, **fields: object) -> KernelName | None
     if rule.role is not None:
         fields.setdefault("role", None if rule.role == POSITION else rule.role)
     return kernel(view, scheme, rule.kind, **fields)
-
-
-_EMPTY = KernelName(name="", scheme=None, family="unknown", kind="unknown")

@@ -7,17 +7,14 @@ import unicodedata
 
 from traceanalyzer.names.text import NameView
 
-_NOISE = (
-    (re.compile(r"0x[0-9a-fA-F]{4,32}"), "0x*"),
-    (re.compile(r"\s*\[clone [^\]]{0,200}\]"), ""),
-    (re.compile(r"\.kd$"), ""),
-)
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,32}")
+_CLONE = re.compile(r"\s{0,3}\[clone [^\]]{0,200}\]")
 _ROCPRIM = re.compile(r"ROCPRIM_[0-9]{1,12}_NS")
-_CUB = re.compile(r"(?:CUB|THRUST|CCCL)_[0-9_]{1,24}(?:_SM_[0-9]{1,5}|_[0-9]{3,5}){0,32}_NS")
+_CUB = re.compile(r"\b(CUB|THRUST|CCCL)_[0-9]{1,12}(?:_(?:SM_)?[0-9]{1,6}){0,40}(?:_NS)?\b")
 _INTERNAL = re.compile(r"_GLOBAL__N__[0-9a-f]{8}_[0-9]{1,6}_[A-Za-z0-9_]{1,200}?_[0-9a-f]{8}(?:_[0-9]{1,8})?")
 _INDUCTOR_SERIAL = re.compile(r"(?<=.)_[0-9]{1,9}$")
 _INDUCTOR = re.compile(r"(?:graph_[0-9]{1,6}_)?(?:triton_[a-z]{2,12}_fused|cpp_fused)")
-_OBJECT_AT = re.compile(r"_object_at_(?:0x)?[0-9a-f]{0,16}_?")
+_OBJECT_AT = re.compile(r"_object_at_(?:0x)?[0-9a-f]{1,16}")
 
 
 def normalise(name: str) -> str:
@@ -30,12 +27,14 @@ def normalise(name: str) -> str:
     """
     text = name.strip()
     if "0x" in text:
-        text = _NOISE[0][0].sub("0x*", text)
+        text = _ADDRESS.sub("0x*", text)
     if "[clone " in text:
-        text = _NOISE[1][0].sub("", text)
-    text = _NOISE[2][0].sub("", text)
-    if "_NS" in text:
-        text = _CUB.sub("CUB_NS", _ROCPRIM.sub("ROCPRIM_NS", text))
+        text = _CLONE.sub("", text)
+    text = text.removesuffix(".kd")
+    if "ROCPRIM_" in text:
+        text = _ROCPRIM.sub("ROCPRIM_NS", text)
+    if "CUB_" in text or "THRUST_" in text or "CCCL_" in text:
+        text = _CUB.sub(r"\1_NS", text)
     if "_GLOBAL__N__" in text:
         text = _INTERNAL.sub("_GLOBAL__N__*", text)
     if "_object_at_" in text:
@@ -88,12 +87,9 @@ _FUNCTOR = re.compile(r"\b(\w+(?:_kernel_cuda|_kernel_impl|Functor(?:OnSelf)?(?:
 def _readable(view: NameView) -> str:
     function = view.function
     last = function.rsplit("::", 1)[-1]
-    if view.is_mangled and last == "kentry":
-        inner = [token for token in view.tokens if isinstance(token, str) and token not in {"ck_tile", "kentry"}]
-        return f"{function}<{inner[0]}>" if inner else function
-    if last in {"device_kernel", "kentry", "Kernel", "Kernel2"} and not view.is_mangled:
-        inner_text = _wrapped(view)
-        return f"{function}<{inner_text}>" if inner_text else function
+    if last in {"device_kernel", "kentry", "Kernel", "Kernel2"}:
+        inner = _wrapped_mangled(view) if view.is_mangled else _wrapped(view)
+        return f"{function}<{inner}>" if inner else function
     if function.startswith("at::native::") and not view.is_mangled:
         found = _FUNCTOR.search(view.text[:4000], view.text.find(function) + len(function))
         return f"{function}<{found.group(1)}>" if found else function
@@ -110,3 +106,9 @@ def _wrapped(view: NameView) -> str | None:
         if match.group().rsplit("::", 1)[-1] not in _PLUMBING:
             return match.group()
     return None
+
+
+def _wrapped_mangled(view: NameView) -> str | None:
+    """The first class among the identifiers of a mangled wrapper."""
+    names = (token for token in view.tokens if isinstance(token, str))
+    return next((name for name in names if name[0].isupper()), None)

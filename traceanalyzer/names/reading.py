@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from traceanalyzer.names.kernel_name import KernelName
-from traceanalyzer.names.registry import schemes
-from traceanalyzer.names.text import TEXT_LIMIT, NameView
+from traceanalyzer.names.registry import first_reading
+from traceanalyzer.names.text import NameView
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +23,7 @@ def parse(name: str, *, block: tuple[int, int, int] | None = None, warp_size: in
     together give `num_warps`, which is in no name. Never raises: a name of no known scheme has scheme null
     and kind "unknown".
     """
-    reading = _cached(name) if len(name) <= TEXT_LIMIT else _read(name)
+    reading = _cached(name) if len(name) <= _CACHED_LENGTH else _read(name)
     warps = _num_warps(block, warp_size)
     return reading if warps is None else replace(reading, num_warps=warps)
 
@@ -96,14 +96,13 @@ def parse_many(names: Iterable[str]) -> pl.DataFrame:
 
 
 def _read(name: str) -> KernelName:
-    view = NameView(name)
-    for scheme in schemes():
-        reading = scheme.parse(view)
-        if reading is not None:
-            return reading
+    reading = first_reading(NameView(name))
+    if reading is not None:
+        return reading
     return KernelName(name=name, scheme=None, family="unknown", kind="unknown")
 
 
+_CACHED_LENGTH = 4096
 _cached = lru_cache(maxsize=32_768)(_read)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 TEXT_LIMIT = 32_768
 """Characters of a name that are looked at; longer names are read as far as this."""
 
-_LAUNCH_SUFFIX = re.compile(r"(?:\.kd|\s*\[clone [^\]]{0,200}\])+$")
+_LAUNCH_SUFFIX = re.compile(r"(?:\.kd|\s{0,3}\[clone [^\]]{0,200}\])+$")
 _ENABLE_IF = re.compile(r"std::enable_if<.{0,2000}?>::type ", re.DOTALL)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[a-z]+|[0-9]+")
@@ -24,11 +24,7 @@ class NameView:
         self.raw = raw
         text = raw[:TEXT_LIMIT].strip()
         self.text = _LAUNCH_SUFFIX.sub("", text) if text.endswith((".kd", "]")) else text
-
-    @cached_property
-    def lower(self) -> str:
-        """The text in lower case."""
-        return self.text.lower()
+        self.lower = self.text.lower()
 
     @property
     def is_mangled(self) -> bool:

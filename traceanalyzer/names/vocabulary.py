@@ -173,14 +173,23 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-@lru_cache(maxsize=16_384)
+IDENTIFIER_LIMIT = 4096
+"""Characters of an identifier in which words are looked for."""
+
+
 def classify(identifier: str) -> Rule | None:
     """The first rule that the identifier's words fit, or null."""
+    return _first_fit(identifier[:IDENTIFIER_LIMIT])
+
+
+@lru_cache(maxsize=4096)
+def _first_fit(identifier: str) -> Rule | None:
     lower = identifier.lower()
     found: set[str] | None = None
     for rule in RULES:
-        if any(part in lower for part in rule.parts):
-            return rule
+        for part in rule.parts:
+            if part in lower:
+                return rule
         if rule.words:
             if found is None:
                 found = set(words(identifier))

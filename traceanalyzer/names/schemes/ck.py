@@ -71,7 +71,7 @@ def _gridwise_tile(text: str) -> tuple[int, int, int] | None:
 def read_ck_tile(view: NameView, _match: re.Match[str]) -> KernelName:
     """One entry function for all: the kernel class in its arguments tells the kind, `TileGemmShape` the tile."""
     name = _kernel_class(view)
-    rule = classify(name) or classify(view.identifier[:4096])
+    rule = classify(name) or classify(view.identifier)
     if rule is None:
         return kernel(view, "ck_tile", "unknown", library="Composable Kernel")
     fields: dict[str, object] = {}

@@ -66,13 +66,14 @@ _LIBRARIES = (
         "lamport",
         "moea2a",
         "moe_a2a",
+        "record_param_comms",
     ),
     pattern="",
 )
 def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     """Anything that moves data between devices, fused norms and products included."""
     lower = view.lower
-    rule = classify(view.identifier[:4096])
+    rule = classify(view.identifier)
     starts = lower.startswith(("nccl", "rccl", "gloo:", "c10d::", "record_param_comms"))
     if not starts and (rule is None or rule.kind != "communication"):
         return None

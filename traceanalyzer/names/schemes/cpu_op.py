@@ -22,7 +22,6 @@ _LIBRARIES = {
     "vllm": "vLLM",
     "sgl_kernel": "SGLang",
     "sglang": "SGLang",
-    "aiter": "AITER",
 }
 _VIEWS_AND_ALLOCATIONS = (
     "alias as_strided broadcast_tensors broadcast_to chunk clone_view conj detach detach_ diagonal empty "
@@ -54,10 +53,10 @@ _KINDS = {
 
 @register(
     "cpu_op",
-    order=55,
+    order=79,
     contains=("::",),
     pattern=(
-        r"^(?P<space>aten|prims|_?mkldnn\w{0,40}|onednn|quantized|_C\w{0,40}|_moe_C|vllm|sgl_kernel|sglang|aiter"
+        r"^(?P<space>aten|prims|_?mkldnn\w{0,40}|onednn|quantized|_C\w{0,40}|_moe_C|vllm|sgl_kernel|sglang"
         r"|_c10d_functional|torch_ipex|fbgemm|inductor)::(?P<op>\w{1,120})(?:\.\w{1,60})?$"
     ),
 )

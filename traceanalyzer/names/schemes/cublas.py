@@ -86,23 +86,21 @@ def read_arch(view: NameView, match: re.Match[str]) -> KernelName:
 @register(
     "cublas_other",
     order=42,
-    contains=("cublas", "gemmk1_kernel", "gemmsn_", "gemm_kernel1x1", "gemm_kernel2x2", "dot_kernel", "gemv"),
-    pattern=(
-        r"(?i)(?P<helper>cublasLt::splitKreduce|splitKreduce_kernel|cublasLt::epilogue|cublas\w*::scal|scal_kernel)"
-        r"|gemvx?::|gemv\w*T?_kernel|gemvNSP|gemvx|cublasGemv|gemmk1_kernel|gemmSN_\w\w|gemm_kernel[12]x[12]core"
-        r"|cublas\w*::|\bdot_kernel|reduce_1Block_kernel"
-    ),
+    contains=("cublas", "splitkreduce", "gemv", "gemmk1", "gemmsn_", "gemm_kernel1x1", "gemm_kernel2x2"),
+    pattern="",
 )
-def read_other(view: NameView, match: re.Match[str]) -> KernelName | None:
-    """Matrix-vector kernels (no tile in the name) and the kernel that adds up split-K parts."""
-    if match["helper"]:
+def read_other(view: NameView, _match: re.Match[str]) -> KernelName | None:
+    """Matrix-vector kernels (no tile in the name), dot products, and the sum of split-K parts."""
+    function = view.function
+    if re.search(r"(?i)splitkreduce|cublaslt::epilogue|scal_kernel|scalar_kernel", function):
         return kernel(view, "cublas", "gemm_helper", library="cuBLAS")
-    if "cublas" not in view.lower and not re.search(
-        r"gemvx|gemv\w{0,8}_kernel_val|gemvNSP|gemmk1|gemmSN|core", view.text
-    ):
-        return None
-    gemv = "gemv" in view.lower
-    return kernel(view, "gemv" if gemv else "cublas", "gemm", library="cuBLAS")
+    if re.search(r"dot_kernel|reduce_1Block_kernel", function):
+        return kernel(view, "cublas", "reduction", library="cuBLAS")
+    if re.search(r"gemvx::|gemv\w{0,8}_kernel_val|gemvNSP", function):
+        return kernel(view, "gemv", "gemm", library="cuBLAS")
+    if re.search(r"(?i)^cublas|gemmk1_kernel|gemmSN_|gemm_kernel[12]x[12]", function):
+        return kernel(view, "cublas", "gemm", library="cuBLAS")
+    return None
 
 
 def _epilogue(lower: str) -> str | None:

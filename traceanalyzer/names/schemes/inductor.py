@@ -23,8 +23,8 @@ _MOVES = re.compile(
 @register(
     "inductor_template",
     order=50,
-    contains=("triton_tem_", "cpp_fused_template"),
-    pattern=r"triton_tem_(?:fused_)?(?P<ops>\w{1,4000}?)(?:_(?P<serial>\d{1,9}))?$",
+    prefixes=("triton_tem_",),
+    pattern=r"^triton_tem_(?:fused_)?(?P<ops>\w{1,4000}?)(?:_(?P<serial>\d{1,9}))?$",
 )
 def read_template(view: NameView, match: re.Match[str]) -> KernelName:
     """A tuned template: a matrix product, or flex attention. The tile is not in the name."""
@@ -52,8 +52,8 @@ _MOVES_TOKEN = re.compile(rf"(?:(?<=_)|^)(?:{_MOVES.pattern})(?=_|$)")
 @register(
     "inductor_fused",
     order=51,
-    contains=("triton_", "cpp_fused"),
-    pattern=r"(?:^|_)(?:triton_(?P<loop>poi|red|per|for|spl|mix|sca|unk|[a-z]{3})_fused|cpp_fused)(?P<ops>_\w{0,4000}?)?(?:_(?P<serial>\d{1,9}))?$",
+    prefixes=("triton_", "cpp_fused", "graph_"),
+    pattern=r"^(?:graph_\d{1,6}_)?(?:triton_(?P<loop>poi|red|per|for|spl|mix|sca|unk|[a-z]{3})_fused|cpp_fused)(?P<ops>_\w{0,4000}?)?(?:_(?P<serial>\d{1,9}))?$",
 )
 def read_fused(view: NameView, match: re.Match[str]) -> KernelName:
     """Fused loops: the kind follows from the list of fused ops; the serial number changes with every build."""

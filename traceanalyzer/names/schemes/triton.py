@@ -79,7 +79,7 @@ def read_gemm(view: NameView, _match: re.Match[str]) -> KernelName:
         "_paged_decode",
     ),
     pattern=(
-        r"^_?(?:kernel_(?:unified|paged)_attention\w{0,80}|reduce_segments|fwd_kernel(?:_stage[12])?\w{0,40}|attn_fwd\w{0,80}"
+        r"^_?(?:kernel_(?:unified|paged)_attention\w{0,80}|reduce_segments|fwd_kernel(?:_stage[12])?(?:_asm)?|attn_fwd\w{0,80}"
         r"|fwd_grouped_kernel_stage[12]\w{0,40}|merge_attn_states_kernel|decode_(?:att|grouped_att|softmax)\w{0,80}"
         r"|paged_decode\w{0,80})$"
     ),

@@ -21,7 +21,7 @@ _TRANSPOSED = (
     order=90,
     prefixes=("bmm_", "gemm_", "gemmgatedact_"),
     pattern=(
-        rf"^(?P<form>bmm|gemm|gemmGatedAct|GemmGatedAct)_(?P<output>{_TYPE})_(?P<a>{_TYPE}?)(?P<b>{_TYPE})_(?P<acc>Fp32|Fp16)"
+        rf"^(?P<form>[Bb]mm|[Gg]emm|[Gg]emmGatedAct)_(?P<output>{_TYPE})_(?P<a>{_TYPE}?)(?P<b>{_TYPE})_(?P<acc>Fp32|Fp16)"
         r"(?P<middle>(?:_\w{1,60}?)??)_t(?P<m>\d{1,4})x(?P<n>\d{1,4})x(?P<k>\d{1,4})(?:u\d)?_s(?P<stages>[\dx]{1,30})"
         r"(?P<rest>(?:_\w{0,400})?)$"
     ),
@@ -31,7 +31,7 @@ def read_product(view: NameView, match: re.Match[str]) -> KernelName:
     rest = match["rest"]
     cluster = re.search(r"_(?:c|cga)(\d{1,2})x(\d{1,2})x(\d{1,2})(?=_|$)", rest)
     gated = "gatedact" in view.lower or "swiglu" in view.lower or "_geglu" in view.lower
-    batched = match["form"] == "bmm"
+    batched = match["form"].lower() == "bmm"
     stages = match["stages"]
     return kernel(
         view,
