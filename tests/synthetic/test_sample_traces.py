@@ -54,7 +54,7 @@ def test_the_gptoss_sample_has_eight_whole_steps_between_two_cut_ones() -> None:
 
 
 def test_samples_name_no_machine(samples: Path) -> None:
-    private = re.compile(rb'"[^"]*(/tmp|/root|/home|/work|site-packages)[^"]*"|"host_name": "(?!host")')
+    private = re.compile(rb'"/[A-Za-z]|"host_name": "(?!host")')
     for path in samples.glob("*.json.gz"):
         assert private.search(gzip.decompress(path.read_bytes())) is None, path.name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceanalyzer.synthetic import ROLES, SyntheticTrace, TraceSpec, generate
+from traceanalyzer.synthetic.catalogue import H100, NORM, RESIDUAL_ADD
 from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
 from traceanalyzer.synthetic.random_specs import Limits, random_model
 from traceanalyzer.synthetic.variety import (
@@ -20,6 +22,7 @@ from traceanalyzer.synthetic.variety import (
     dual_batch_overlap,
     hybrid_mamba,
     qwen3_dense,
+    separate_residual,
     sliding_by_duration,
     speculative,
 )
@@ -198,3 +201,17 @@ def test_dual_batches_run_each_layer_twice_at_once() -> None:
     step = generate(dual_batch_overlap(layers=4, steps=1)).truth.steps[0]
     assert [(block.layer, block.microbatch) for block in step.blocks] == [(i, j) for i in range(4) for j in (0, 1)]
     assert step.busy_ns < 0.7 * step.kernel_sum_ns
+
+
+def test_residual_adds_of_their_own_end_both_halves_of_a_block() -> None:
+    spec = llama_decode(layers=3, steps=1)
+    fused = generate(spec).truth.steps[0]
+    trace = generate(replace(spec, model=separate_residual(spec.model, H100)))
+    names = {event.event: event.name for event in trace.truth.events}
+    step = trace.truth.steps[0]
+    assert {block.variant for block in step.blocks} == {0}
+    assert step.kernels == fused.kernels + 2 * 3
+    for block in step.blocks:
+        inside = [names[i] for i in block.events]
+        assert (inside[0], inside[-1], inside.count(RESIDUAL_ADD)) == (NORM, RESIDUAL_ADD, 2)
+    assert names[step.epilogue.events[0]] == NORM

@@ -154,6 +154,7 @@ def _random_block(rng: random.Random, vendor: Vendor, side: bool) -> tuple[Kerne
         "kernel_unified_attention_2d", "attention", round(rng.uniform(8, 60), 3), grid=(8, 8, 1), block=(128, 1, 1)
     )
     moe = rng.random() < 0.5
+    add = (k.small(gpu, k.RESIDUAL_ADD, "other"),) if rng.random() < 0.25 else ()
     return (
         norm,
         k.gemm(gpu, "qkv_proj", hidden * 3 // 2, hidden, 1),
@@ -161,8 +162,10 @@ def _random_block(rng: random.Random, vendor: Vendor, side: bool) -> tuple[Kerne
         k.small(gpu, k.KV_WRITE[vendor], "kv_write"),
         attention,
         k.gemm(gpu, "o_proj", hidden, hidden, 1),
+        *add,
         middle,
         *(_moe(rng, gpu, hidden, side) if moe else _dense(rng, gpu, hidden, ffn)),
+        *add,
     )
 
 

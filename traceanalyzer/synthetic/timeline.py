@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from traceanalyzer.synthetic.markers import step_label
@@ -244,10 +243,10 @@ class _Machine:
         if kernel.block is None:
             clocks.chain_end[0] = max([0, *clocks.chain_end.values(), *clocks.joined.values()])
         elif kernel.block.layer == 0 and chain:
-            clocks.chain_end[chain] = max(clocks.chain_end[chain], self.before_blocks)
+            clocks.chain_end[chain] = max(clocks.chain_end[chain], self._before_blocks)
 
     @property
-    def before_blocks(self) -> int:
+    def _before_blocks(self) -> int:
         """End of the last device event outside blocks: where every microbatch starts from."""
         outside = (r for r in reversed(self.device) if r.planned is not None and r.planned.block is None)
         last = next(outside, None)
@@ -352,9 +351,3 @@ _OP_OF_ROLE = {
     "lm_head": "aten::linear",
     "sampler": "aten::argmax",
 }
-
-
-def ordered_kernels(plan: StepPlan) -> Iterator[PlannedKernel]:
-    """The kernels of a step in launch order."""
-    for launch in plan.launches:
-        yield from launch.kernels

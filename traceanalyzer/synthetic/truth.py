@@ -11,8 +11,9 @@ from traceanalyzer.synthetic.spec import Category, Phase, Role, Section
 
 @dataclass(frozen=True)
 class DeviceEventTruth:
-    """One device event. `step` is null for events launched before the profile; `layer` differs from `block`
-    only where a step runs a layer more than once. `start_ns` counts from the trace's base time.
+    """One device event. `event` is its index in `traceEvents`, `start_ns` counts from the trace's base time.
+
+    `step` is null for events launched before the profile, `block` for events outside blocks.
     """
 
     event: int

@@ -210,3 +210,19 @@ def dual_batch_overlap(layers: int = 12, batch: int = 64, steps: int = 2, kv: in
         class_name="DeepseekV2",
     )
     return TraceSpec(model=model, steps=decode_steps(steps, batch=batch, kv_tokens=kv), microbatches=2, jitter=0.03)
+
+
+def separate_residual(model: ModelSpec, gpu: k.Gpu) -> ModelSpec:
+    """The same model with residual adds of their own: norms have one name everywhere, blocks end in an add."""
+    add = k.small(gpu, k.RESIDUAL_ADD, "other", op="aten::add")
+
+    def unfused(kernels: tuple[KernelSpec, ...]) -> list[KernelSpec]:
+        unfolded: list[KernelSpec] = []
+        for kernel in kernels:
+            fused = kernel.name == k.ADD_NORM
+            unfolded += [add, replace(kernel, name=k.NORM)] if fused else [kernel]
+        return unfolded
+
+    layers = tuple(BlockSpec(layer.kind, (*unfused(layer.kernels)[1:], add)) for layer in model.layers)
+    epilogue = tuple(unfused(model.epilogue)[1:])
+    return replace(model, layers=layers, epilogue=epilogue, first_block_names=())
