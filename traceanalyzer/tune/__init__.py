@@ -1,0 +1,1 @@
+"""Tuning: sweeps of kernel configurations, rules made from them, and files that servers read."""
