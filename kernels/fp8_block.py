@@ -75,8 +75,8 @@ def fp8_block_kernel(
         if not even_k:
             a_mask &= (ks < k)[None, :]
             b_mask &= (ks < k)[:, None]
-        a_tile = tl.load(a_base + rows[:, None] * stride_a + ks[None, :], mask=a_mask, other=0)
-        b_tile = tl.load(b_base + cols[None, :] * stride_b + ks[:, None], mask=b_mask, other=0)
+        a_tile = tl.load(a_base + rows[:, None] * stride_a + ks[None, :], mask=a_mask, other=0.0)
+        b_tile = tl.load(b_base + cols[None, :] * stride_b + ks[:, None], mask=b_mask, other=0.0)
         if from_bytes:
             a_tile = e4m3_bits_to_fp16(a_tile)
             b_tile = e4m3_bits_to_fp16(b_tile)

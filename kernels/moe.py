@@ -64,14 +64,15 @@ def moe_kernel(
     expert = tl.load(tile_expert + tile_m)
     if expert < 0:
         return
+    end = tl.load(offsets + expert + 1)
     rows = tl.load(offsets + expert) + tl.load(tile_row + tile_m) + tl.arange(0, block_m)
-    row_ok = rows < tl.load(offsets + expert + 1)
     cols = tile_n * block_n + tl.arange(0, block_n)
-    col_ok = cols < n
-    source = rows
+    # What lies outside reads the last row or column again, which needs no mask in the loop; it is never stored.
+    source = tl.minimum(rows, end - 1)
     if not down:
-        source = tl.load(gather + rows, mask=row_ok, other=0)
+        source = tl.load(gather + source)
     x_rows = x + source[:, None] * stride_x
+    w_cols = tl.minimum(cols, n - 1)
     w_base = w + expert.to(tl.int64) * stride_we
     s_base = w_scale + expert.to(tl.int64) * stride_se
     acc = tl.zeros((block_m, block_n), dtype=tl.float32)
@@ -79,17 +80,18 @@ def moe_kernel(
         ks = step * block_k + tl.arange(0, block_k)
         ks_packed = step * (block_k // 2) + tl.arange(0, block_k // 2)
         ks_scale = step * (block_k // 32) + tl.arange(0, block_k // 32)
-        x_mask = row_ok[:, None]
-        w_mask = col_ok[None, :]
-        s_mask = col_ok[:, None]
-        if not even_k:
-            x_mask &= (ks < k)[None, :]
-            w_mask &= (ks_packed < k // 2)[:, None]
-            s_mask &= (ks_scale < k // 32)[None, :]
-        x_tile = tl.load(x_rows + ks[None, :], mask=x_mask, other=0.0)
-        w_tile = tl.load(w_base + cols[None, :] * stride_wn + ks_packed[:, None], mask=w_mask, other=0)
-        s_tile = tl.load(s_base + cols[:, None] * stride_sn + ks_scale[None, :], mask=s_mask, other=0)
+        x_place = x_rows + ks[None, :]
+        w_place = w_base + w_cols[None, :] * stride_wn + ks_packed[:, None]
+        s_place = s_base + w_cols[:, None] * stride_sn + ks_scale[None, :]
+        if even_k:
+            x_tile, w_tile, s_tile = tl.load(x_place), tl.load(w_place), tl.load(s_place)
+        else:
+            x_tile = tl.load(x_place, mask=(ks < k)[None, :], other=0.0)
+            w_tile = tl.load(w_place, mask=(ks_packed < k // 2)[:, None], other=0)
+            s_tile = tl.load(s_place, mask=(ks_scale < k // 32)[None, :], other=0)
         acc = tl.dot_scaled(x_tile, None, x_format, w_tile, s_tile, "e2m1", acc)
+    row_ok = rows < end
+    col_ok = cols < n
     if split_k > 1:
         place = out + split.to(tl.int64) * stride_split + rows[:, None].to(tl.int64) * n + cols[None, :]
         tl.store(place, acc, mask=row_ok[:, None] & col_ok[None, :])
