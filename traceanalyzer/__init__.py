@@ -16,10 +16,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from traceanalyzer.analysis.frames import blocks, steps
     from traceanalyzer.analysis.hotspots import Hotspots, hotspots
     from traceanalyzer.analysis.summary import Timeline, timelines
     from traceanalyzer.problems import TraceError, TraceWarning
-    from traceanalyzer.segment import Segmentation, blocks, steps
+    from traceanalyzer.segment import Segmentation
     from traceanalyzer.trace import Trace, TraceSet, open_trace, open_traces
 
 __version__ = "0.1.0"
@@ -50,11 +51,11 @@ _HOME = {
     "TraceError": "problems",
     "TraceSet": "trace",
     "TraceWarning": "problems",
-    "blocks": "segment",
+    "blocks": "analysis.frames",
     "hotspots": "analysis.hotspots",
     "open_trace": "trace",
     "open_traces": "trace",
-    "steps": "segment",
+    "steps": "analysis.frames",
     "timelines": "analysis.summary",
 }
 

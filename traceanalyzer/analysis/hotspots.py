@@ -19,10 +19,11 @@ class Hotspots:
     """Kernel time by group, largest first.
 
     Attributes:
-        rows: name, role, family, count, total_ns, share, mean_ns, p50_ns, p99_ns, per_step_ns, tile. Every kernel
-            is in exactly one row. ``name`` is the group: a kernel's name, a role or a family.
-            role and family are null where a row's kernels have several. ``per_step_ns`` is the mean over complete
-            steps that are no dummies; null without such steps.
+        rows: name, role, family, count, total_ns, share, mean_ns, p50_ns, p99_ns, per_step_ns, tile, dtypes,
+            num_warps. Every kernel is in exactly one row. ``name`` is the group: a kernel's name, a role or a family.
+            role, family, tile, dtypes and num_warps are null where a row's kernels have several or tell none.
+            ``per_step_ns`` is the mean over complete steps that are no dummies; null without such steps.
+            ``num_warps`` is the threads of a block in the event over the GPU's warp size.
         copies: copies and memsets: name, count, total_ns. They are not kernels and not in ``rows``.
         total_ns: sum of the kernels' durations.
         steps: complete steps that ``per_step_ns`` rests on; a step on two devices counts twice.
@@ -52,7 +53,9 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: i
     if by not in GROUPINGS:
         raise ValueError(f"by must be one of {', '.join(GROUPINGS)}: {by!r}")
     events, steps = select(trace, phase, step)
-    kernels = events.filter("is_kernel").join(name_facts(events), on="name", how="left", maintain_order="left")
+    kernels = with_num_warps(trace, events.filter("is_kernel")).join(
+        name_facts(events), on="name", how="left", maintain_order="left"
+    )
     copies = (
         events.filter(~pl.col("is_kernel"))
         .group_by(pl.col("name").cast(pl.String))
@@ -102,6 +105,8 @@ def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
             only("role"),
             only("family"),
             only("tile"),
+            only("dtypes"),
+            only("num_warps"),
             count=pl.len(),
             total_ns=duration.sum(),
             mean_ns=duration.mean(),
@@ -123,18 +128,44 @@ def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
             "p99_ns",
             "per_step_ns",
             "tile",
+            "dtypes",
+            "num_warps",
         )
     )
 
 
 def name_facts(events: pl.DataFrame) -> pl.DataFrame:
-    """One row a distinct name: name, family, tile (``MxNxK``, unknown parts as ``?``; null where the name has none)."""
+    """One row a distinct name: name, family, tile (as ``tile_text``) and dtypes (as ``dtypes_text``)."""
     distinct = events.select(pl.col("name").unique())
     parsed = [parse(name) for name in distinct["name"].cast(pl.String)]
     return distinct.with_columns(
         family=pl.Series([kernel.family for kernel in parsed], dtype=pl.String),
         tile=pl.Series([tile_text(kernel) for kernel in parsed], dtype=pl.String),
+        dtypes=pl.Series([dtypes_text(kernel) for kernel in parsed], dtype=pl.String),
     )
+
+
+def with_num_warps(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Add num_warps: threads of a block (its first dimension) over the warp size of the kernel's device."""
+    sizes = {
+        properties["id"]: properties["warpSize"]
+        for properties in trace.metadata.device_properties
+        if isinstance(properties.get("id"), int) and isinstance(properties.get("warpSize"), int)
+    }
+    only_size = next(iter(sizes.values())) if len(set(sizes.values())) == 1 else None
+    warp_size = pl.col("device").replace_strict(sizes, default=only_size, return_dtype=pl.Int64)
+    threads = pl.col("block").cast(pl.String).str.extract(r"^\[\s*(\d+)").cast(pl.Int64)
+    whole = (threads % warp_size == 0) & (threads >= warp_size)
+    return kernels.with_columns(num_warps=pl.when(whole).then(threads // warp_size))
+
+
+def dtypes_text(kernel: KernelName) -> str | None:
+    """Write element types as ``output<-activation x weight``, unknown ones as ``?``; null where the name has none."""
+    types = (kernel.dtypes.output, kernel.dtypes.activation, kernel.dtypes.weight)
+    if types == (None, None, None):
+        return None
+    output, activation, weight = ("?" if part is None else part for part in types)
+    return f"{output}<-{activation}x{weight}"
 
 
 def tile_text(kernel: KernelName) -> str | None:
