@@ -89,7 +89,7 @@ def moe_kernel(
             x_tile = tl.load(x_place, mask=(ks < k)[None, :], other=0.0)
             w_tile = tl.load(w_place, mask=(ks_packed < k // 2)[:, None], other=0)
             s_tile = tl.load(s_place, mask=(ks_scale < k // 32)[None, :], other=0)
-        acc = tl.dot_scaled(x_tile, None, x_format, w_tile, s_tile, "e2m1", acc)
+        acc = tl.dot_scaled(x_tile, None, x_format, w_tile, s_tile, "e2m1", acc, fast_math=True)
     row_ok = rows < end
     col_ok = cols < n
     if split_k > 1:
