@@ -1,0 +1,108 @@
+"""Steps of a trace without markers: from graph launches and the kernel sequence."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from traceanalyzer.segment.anchors import Anchor, find_anchors
+from traceanalyzer.segment.steps import Step
+from traceanalyzer.segment.vocabulary import EMBED, SAMPLE, IntArray, Vocabulary
+
+_COMMON = 0.6
+"""An index or embedding kernel in more of the gaps between anchors than this belongs to the blocks."""
+_ONE_GRAPH = 0.5
+"""Share of a step's events that one launch must have started for the step to be a graph's."""
+
+
+def infer_steps(events: pl.DataFrame, where: IntArray, tokens: IntArray, vocabulary: Vocabulary) -> list[Step]:
+    """Cut events into steps where a pass through the model ends: after sampling, before the next embedding.
+
+    Args:
+        events: the device's events.
+        where: positions of those to place.
+        tokens: token of every event of the device.
+    """
+    if not len(where):
+        return []
+    own = tokens[where]
+    clock = _host_or_device_clock(events)[where]
+    borders = _borders(own, clock, vocabulary)
+    pieces = [piece for piece in np.split(where, borders) if len(piece)]
+    source = _source(events, pieces)
+    return _mark_partial([Step(piece, source) for piece in pieces], tokens, vocabulary)
+
+
+def _host_or_device_clock(events: pl.DataFrame) -> IntArray:
+    clock = events.select(pl.coalesce("launch_ns", "start_ns"))["launch_ns"].to_numpy()
+    return np.asarray(clock, dtype=np.int64)
+
+
+def _borders(tokens: IntArray, clock: IntArray, vocabulary: Vocabulary) -> list[int]:
+    classes = vocabulary.classes[tokens]
+    anchors = find_anchors(tokens, vocabulary)
+    sampling = np.flatnonzero(classes == SAMPLE).tolist()
+    embedding = np.flatnonzero(classes == EMBED).tolist()
+    gaps = list(pairwise(anchors))
+    inside = _block_tokens(tokens, gaps, embedding)
+    borders = []
+    for one, two in gaps:
+        last_sampling = _last_in(sampling, one.end, two.start)
+        from_here = one.end if last_sampling is None else last_sampling
+        first_embedding = next(
+            (
+                p
+                for p in embedding[bisect_right(embedding, from_here) : bisect_left(embedding, two.start)]
+                if int(tokens[p]) not in inside
+            ),
+            None,
+        )
+        if last_sampling is None and first_embedding is None:
+            continue
+        stop = two.start if first_embedding is None else first_embedding
+        candidates = clock[from_here + 1 : stop + 1] - clock[from_here:stop]
+        borders.append(from_here + 1 + int(candidates.argmax()))
+    return borders
+
+
+def _block_tokens(tokens: IntArray, gaps: list[tuple[Anchor, Anchor]], embedding: list[int]) -> set[int]:
+    """Index kernels that stand between most anchors."""
+    counts: Counter[int] = Counter()
+    for one, two in gaps:
+        low, high = bisect_right(embedding, one.end), bisect_left(embedding, two.start)
+        counts.update({int(tokens[p]) for p in embedding[low:high]})
+    return {token for token, count in counts.items() if len(gaps) > 3 and count > _COMMON * len(gaps)}
+
+
+def _last_in(positions: list[int], low: int, high: int) -> int | None:
+    index = bisect_left(positions, high) - 1
+    return positions[index] if index >= 0 and positions[index] > low else None
+
+
+def _source(events: pl.DataFrame, pieces: list[IntArray]) -> str:
+    """graph_launch where one launch started most of every step, else inferred."""
+    launches = events["launch_id"]
+    graph = events["graph"]
+    for piece in pieces:
+        own = launches.gather(piece).filter(graph.gather(piece))
+        counts = own.value_counts(sort=True)
+        if counts.is_empty() or counts["count"][0] < _ONE_GRAPH * len(piece):
+            return "inferred"
+    return "graph_launch"
+
+
+def _mark_partial(steps: list[Step], tokens: IntArray, vocabulary: Vocabulary) -> list[Step]:
+    """A first step that holds only the end of another's sequence began before the recording."""
+    if len(steps) < 2:
+        return steps
+    first = tokens[steps[0].events]
+    for step in steps[1:]:
+        other = tokens[step.events]
+        if len(other) > len(first) and np.array_equal(other[len(other) - len(first) :], first):
+            return [replace(steps[0], complete=False), *steps[1:]]
+    return steps

@@ -1,0 +1,107 @@
+"""How engines mark a step in a trace: one table of formats, text in, facts out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Marker:
+    """What one marker says. Counts are null where the format does not tell.
+
+    Attributes:
+        source: vllm, sglang, profiler_step or python.
+        phase: decode, prefill, mixed, dummy or unknown.
+        requests: sequences in the step.
+        tokens: query tokens of the step.
+        kv_tokens: keys attended to, summed over the sequences.
+    """
+
+    source: str
+    phase: str = "unknown"
+    requests: int | None = None
+    tokens: int | None = None
+    kv_tokens: int | None = None
+
+
+def _phase(prefilling: int, decoding: int) -> str:
+    if prefilling and decoding:
+        return "mixed"
+    if prefilling:
+        return "prefill"
+    return "decode" if decoding else "dummy"
+
+
+def _native(found: re.Match[str]) -> Marker:
+    context, context_tokens, generation, generation_tokens = (int(found[i]) for i in range(1, 5))
+    tokens = context_tokens + generation_tokens
+    return Marker("vllm", _phase(context, generation), context + generation, tokens)
+
+
+def _detailed(found: re.Match[str]) -> Marker:
+    context, context_kv, generation, generation_kv = (int(found[i]) for i in range(2, 6))
+    return Marker("vllm", _phase(context, generation), context + generation, int(found[1]), context_kv + generation_kv)
+
+
+def _cached(found: re.Match[str]) -> Marker:
+    new, cached = int(found[1]), int(found[2])
+    return Marker("vllm", _phase(new, cached), new + cached)
+
+
+_SGLANG_PHASES = {
+    "DECODE": "decode",
+    "TARGET_VERIFY": "decode",
+    "VERIFY": "decode",
+    "EXTEND": "prefill",
+    "PREFILL": "prefill",
+    "SPLIT_PREFILL": "prefill",
+    "MIXED": "mixed",
+    "IDLE": "dummy",
+    "DUMMY": "dummy",
+}
+
+
+def _sglang(found: re.Match[str]) -> Marker:
+    requests = int(found["bs"]) if found["bs"] else None
+    phase = _SGLANG_PHASES.get(found["mode"].upper(), "unknown")
+    tokens = (
+        int(found["toks"]) if found["toks"] else requests if phase == "decode" and "VERIFY" not in found[0] else None
+    )
+    return Marker("sglang", phase, requests, tokens)
+
+
+_SUMS = r"(\d+)\(sq\d+sk(\d+)sqsq\d+sqsk\d+\)"
+_FORMATS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Marker]], ...] = (
+    (re.compile(rf"^execute_(\d+)_context_{_SUMS}_generation_{_SUMS}"), _detailed),
+    (re.compile(r"^execute_context_(\d+)\((?:tokens_)?(\d+)\)_generation_(\d+)\((?:tokens_)?(\d+)\)"), _native),
+    (re.compile(r"^execute_new_(\d+)_cached_(\d+)"), _cached),
+    (re.compile(r"^_dummy_run\b"), lambda found: Marker("vllm", "dummy")),
+    (re.compile(r"^step\[(?P<mode>\w+)(?: +bs=(?P<bs>\d+))?(?: +toks=(?P<toks>\d+))?"), _sglang),
+    (re.compile(r"^ProfilerStep#\d+"), lambda found: Marker("profiler_step")),
+)
+_RUNNER = re.compile(r"model_runner[^/\\]*\.py\(\d+\): (?:execute_model|forward)$")
+_WORKER = re.compile(r"\.py\(\d+\): execute_model$")
+
+ANNOTATION_PATTERN = r"^(execute_\w*(context|new)_|_dummy_run\b|step\[|ProfilerStep#\d)"
+"""What the name of an annotation must fit before it is worth reading."""
+
+PYTHON_PATTERN = r"\.py\(\d+\): (execute_model|forward)$"
+"""The same for Python frames."""
+
+
+def read_marker(name: str) -> Marker | None:
+    """Return what an annotation says about a step, or null where it marks none."""
+    for pattern, read in _FORMATS:
+        found = pattern.match(name)
+        if found:
+            return read(found)
+    return None
+
+
+def python_rank(name: str) -> int | None:
+    """Return how close a Python frame is to the model: 0 the model runner, 1 a worker; null for any other."""
+    if _RUNNER.search(name):
+        return 0 if name.endswith("execute_model") else 2
+    return 1 if _WORKER.search(name) else None

@@ -1,0 +1,95 @@
+"""Blocks without a kernel that is known to mix tokens: from the repetition of the sequence alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from traceanalyzer.segment.borders import Layout, tail_end
+from traceanalyzer.segment.confidence import rate
+from traceanalyzer.segment.cut import Cut, cut_from_spans, no_blocks
+from traceanalyzer.segment.vocabulary import COMM, EXPERT, GEMM, NORM, IntArray, Vocabulary
+
+_LEAST_SIMILAR = 0.75
+_LARGEST_LOOK_BACK = 4096
+
+
+def find_repetition(tokens: IntArray, vocabulary: Vocabulary) -> Cut:
+    """Cut a step by its repetition; no blocks where it has none worth the name.
+
+    The count of blocks is the number of occurrences that most kernels share. One pass over the distinct tokens
+    finds it; nothing is searched.
+    """
+    anchors = _anchors(tokens, vocabulary)
+    if anchors is None:
+        return no_blocks(len(tokens))
+    layout = Layout.of(tokens, vocabulary)
+    starts = _starts(layout, anchors)
+    ends = [*starts[1:], 0]
+    ends[-1] = min(tail_end_from(layout, anchors[-1], starts), len(tokens))
+    if not _alike(tokens, starts, ends):
+        return no_blocks(len(tokens))
+    cut = cut_from_spans(len(tokens), starts, ends, 1.0)
+    return Cut(cut.block_of, cut.count, round(0.7 * rate(tokens, starts, ends, 1.0, 0.5), 3))
+
+
+def _anchors(tokens: IntArray, vocabulary: Vocabulary) -> IntArray | None:
+    """Positions of the kernel that stands for the blocks, or null without a repetition."""
+    distinct, first, counts = np.unique(tokens, return_index=True, return_counts=True)
+    repeated = counts >= 2
+    if repeated.sum() < 2:
+        return None
+    weight = np.where(np.isin(vocabulary.classes[distinct], (GEMM, EXPERT)), 4.0, 1.0)
+    support = np.bincount(counts[repeated], weights=weight[repeated])
+    sharing = np.bincount(counts[repeated])
+    largest = int(support.argmax())
+    if sharing[largest] < 2 or largest < 2:
+        return None
+    members = np.flatnonzero(counts == largest)
+    products = members[np.isin(vocabulary.classes[distinct[members]], (GEMM, EXPERT))]
+    if len(products) == 0:
+        return None
+    token = distinct[products[np.argmin(first[products])]]
+    where = np.flatnonzero(tokens == token)
+    gaps = np.diff(where)
+    if gaps.min() < 2 or gaps.max() > 3 * np.median(gaps):
+        return None
+    return where
+
+
+def _starts(layout: Layout, anchors: IntArray) -> list[int]:
+    """Step back from the anchors as long as they all see the same kernel; stop ahead of a collective."""
+    tokens, classes = layout.tokens, layout.classes
+    room = min(int(anchors[0]), int(np.diff(anchors).min()) - 1, _LARGEST_LOOK_BACK)
+    back, norm_at = 0, None
+    for step in range(1, room + 1):
+        seen = tokens[anchors - step]
+        norms = bool((classes[anchors - step] == NORM).all())
+        if not norms and not (seen[0] == seen[-1] and np.mean(seen == seen[-1]) > 0.8):
+            break
+        back = step
+        norm_at = step if norms else norm_at
+    if norm_at is not None:
+        back = norm_at
+    while back and classes[anchors[0] - back] == COMM:
+        back -= 1
+    return [int(position) - back for position in anchors]
+
+
+def tail_end_from(layout: Layout, anchor: int, starts: list[int]) -> int:
+    """Where the last block ends, by its likeness to the one before."""
+    if len(starts) < 2:
+        return layout.length
+    return tail_end(layout, starts[-1] - 1, starts[:-1], starts[1:])
+
+
+def _alike(tokens: IntArray, starts: list[int], ends: list[int]) -> bool:
+    """Whether consecutive blocks have mostly the same kernels, all of them."""
+    good = 0
+    pairs = list(zip(starts, ends, strict=True))
+    for (a, b), (c, d) in pairwise(pairs):
+        one, two = np.sort(tokens[a:b]), np.sort(tokens[c:d])
+        common = len(np.intersect1d(one, two))
+        good += common >= _LEAST_SIMILAR * len(np.union1d(one, two))
+    return good * 4 >= 3 * (len(pairs) - 1)

@@ -1,0 +1,312 @@
+"""The whole of it: a trace in, every device event placed in a step, a section, a block and a role."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import polars as pl
+
+from traceanalyzer.problems import TraceWarning
+from traceanalyzer.segment.blocks import find_blocks
+from traceanalyzer.segment.cut import Cut, no_blocks
+from traceanalyzer.segment.inference import infer_steps
+from traceanalyzer.segment.modules import blocks_from_layers, read_layers
+from traceanalyzer.segment.result import Segmentation
+from traceanalyzer.segment.roles import block_roles, outer_roles
+from traceanalyzer.segment.steps import (
+    Mark,
+    Step,
+    marks_for,
+    place_by_marks,
+    read_marks,
+    split_unmarked,
+    unlaunched,
+    with_launches,
+)
+from traceanalyzer.segment.streams import chains
+from traceanalyzer.segment.tables import Placement, assemble
+from traceanalyzer.segment.variants import tell_apart
+from traceanalyzer.segment.vocabulary import GEMM, MIXER, NORM, IntArray, Vocabulary, encode
+from traceanalyzer.trace import Trace
+
+_CACHE: WeakKeyDictionary[Trace, Segmentation] = WeakKeyDictionary()
+
+
+def segment(trace: Trace) -> Segmentation:
+    """Cut a trace into steps, transformer blocks and roles. The result is kept as long as the trace is.
+
+    Each device is segmented on its own; in a CPU-only trace leaf ops stand in for kernels.
+    """
+    if trace not in _CACHE:
+        _CACHE[trace] = cut_up(trace)
+    return _CACHE[trace]
+
+
+def cut_up(trace: Trace, *, modules: bool = True) -> Segmentation:
+    """Segment a trace anew.
+
+    Args:
+        trace: the trace.
+        modules: whether `nn.Module` events may be used for blocks; false leaves only the kernel names.
+    """
+    events = with_launches(trace)
+    tokens, vocabulary = encode(events["name"])
+    marks = read_marks(trace)
+    layers = read_layers(trace) if modules else None
+    placements: list[Placement] = []
+    warnings: list[TraceWarning] = []
+    for device in sorted(events["device"].unique().to_list(), key=lambda d: -1 if d is None else d):
+        own = pl.col("device").is_null() if device is None else pl.col("device") == device
+        where = np.flatnonzero(events.select(own.fill_null(False)).to_series().to_numpy())
+        cutter = _Cutter(events[where], tokens[where], vocabulary, layers)
+        steps, found = cutter.steps(marks)
+        warnings.extend(found)
+        placed, found = cutter.place(steps, device, where)
+        placements.extend(placed)
+        warnings.extend(found)
+    return assemble(events, placements, tuple(warnings))
+
+
+@dataclass(eq=False)
+class _Cutter:
+    """One device's events on their way to blocks."""
+
+    events: pl.DataFrame
+    tokens: IntArray
+    vocabulary: Vocabulary
+    layers: pl.DataFrame | None
+
+    def steps(self, marks: list[Mark]) -> tuple[list[Step], list[TraceWarning]]:
+        """Return the device's steps in order of time."""
+        events, tokens = self.events, self.tokens
+        warnings: list[TraceWarning] = []
+        leading, stray = unlaunched(events)
+        launched = len(leading) + len(stray) < len(events)
+        steps: list[Step] = []
+        if marks and launched:
+            threads = set(events["launch_thread"].drop_nulls().unique().to_list())
+            steps = place_by_marks(events, marks_for(marks, threads))
+            steps = _drop_idle_lead(steps, tokens, self.vocabulary)
+            steps = split_unmarked(_adopt(steps, stray), tokens)
+        if not any(step.label is not None for step in steps):
+            where = np.arange(len(events)) if not launched else np.setdiff1d(np.arange(len(events)), leading)
+            steps = infer_steps(events, where, tokens, self.vocabulary)
+            if steps:
+                how = "graph launches" if steps[0].source == "graph_launch" else "the kernel sequence"
+                warnings.append(
+                    TraceWarning(
+                        "steps_inferred",
+                        f"no annotation marks the steps; {len(steps)} steps were inferred from {how}",
+                        count=len(steps),
+                    )
+                )
+            if not launched:
+                leading = leading[:0]
+        if len(leading) and self._computes(leading):
+            steps.insert(0, Step(leading, steps[0].source if steps else "inferred", complete=False))
+        return self._judge_last(steps), warnings
+
+    def _computes(self, where: IntArray) -> bool:
+        return bool(np.isin(self.vocabulary.classes[self.tokens[where]], (GEMM, MIXER, NORM)).any())
+
+    def _judge_last(self, steps: list[Step]) -> list[Step]:
+        """Call the last step incomplete where it is the beginning of an earlier one."""
+        if len(steps) < 2 or not steps[-1].complete:
+            return steps
+        own = self.tokens[steps[-1].events]
+        for step in steps[:-1]:
+            other = self.tokens[step.events]
+            if step.complete and len(other) > len(own) and np.array_equal(other[: len(own)], own):
+                return [*steps[:-1], replace(steps[-1], complete=False)]
+        return steps
+
+    def place(
+        self, steps: list[Step], device: int | None, where: IntArray
+    ) -> tuple[list[Placement], list[TraceWarning]]:
+        """Cut every step into blocks and give every event its place."""
+        solved = self._solve(steps)
+        labels = _Labels()
+        placed = []
+        by_shape: dict[bytes, list[int]] = defaultdict(list)
+        for number, (step, cut) in enumerate(zip(steps, solved, strict=True)):
+            by_shape[self.tokens[step.events].tobytes() + cut.block_of.tobytes()].append(number)
+        detail: dict[int, tuple[list[str], tuple[str | None, ...], list[str], int | None]] = {}
+        for numbers in by_shape.values():
+            found = self._describe(steps, numbers, solved[numbers[0]], labels)
+            for number in numbers:
+                detail[number] = found
+        for number, (step, cut) in enumerate(zip(steps, solved, strict=True)):
+            roles, kinds, variants, period = detail[number]
+            placed.append(
+                Placement(device, number, step, cut, where[step.events], tuple(roles), kinds, tuple(variants), period)
+            )
+        return placed, self._warnings(steps, solved)
+
+    def _solve(self, steps: list[Step]) -> list[Cut]:
+        """Find the blocks of each distinct kernel sequence once; a cut-off step follows the one it begins like."""
+        known: dict[bytes, Cut] = {}
+        solved: list[Cut] = []
+        for step in steps:
+            own = self.tokens[step.events]
+            if not step.complete and step.label is None and step is steps[0]:
+                solved.append(no_blocks(len(own)))
+                continue
+            chain = chains(self.events[step.events], self.vocabulary.classes[own])
+            key = own.tobytes() + (chain.tobytes() if chain is not None else b"")
+            if key not in known:
+                truncated = None if step.complete else _truncate(own, steps, solved, self.tokens)
+                known[key] = truncated or self._cut(own, chain)
+            cut = known[key]
+            solved.append(self._by_modules(step, cut) or cut)
+        return solved
+
+    def _cut(self, own: IntArray, chain: IntArray | None) -> Cut:
+        if chain is None:
+            return find_blocks(own, self.vocabulary)
+        block_of = np.full(len(own), -1, dtype=np.int64)
+        count, confidence = 0, 1.0
+        for number in np.unique(chain).tolist():
+            where = np.flatnonzero(chain == number)
+            part = find_blocks(own[where], self.vocabulary)
+            block_of[where] = np.where(part.block_of >= 0, part.block_of + count, -1)
+            count += part.count
+            confidence = min(confidence, part.confidence)
+        first = np.array([np.flatnonzero(block_of == block)[0] for block in range(count)], dtype=np.int64)
+        rank = np.argsort(np.argsort(first))
+        return Cut(np.where(block_of >= 0, rank[np.maximum(block_of, 0)], -1), count, confidence)
+
+    def _by_modules(self, step: Step, cut: Cut) -> Cut | None:
+        if self.layers is None or self.layers.is_empty():
+            return None
+        launch = self.events["launch_ns"].gather(step.events)
+        if launch.null_count():
+            return None
+        block_of = blocks_from_layers(self.layers, launch.to_numpy(), step.window)
+        if block_of is None:
+            return None
+        own = self.vocabulary.classes[self.tokens[step.events]]
+        products = np.isin(own, (GEMM, MIXER))
+        if products.any() and np.mean(block_of[products] >= 0) < 0.5:
+            return None
+        return Cut(block_of, int(block_of.max()) + 1, 1.0, "modules")
+
+    def _describe(
+        self, steps: list[Step], numbers: list[int], cut: Cut, labels: _Labels
+    ) -> tuple[list[str], tuple[str | None, ...], list[str], int | None]:
+        """Roles, kinds, variants and period of the steps that share a kernel sequence."""
+        step = steps[numbers[0]]
+        own = self.tokens[step.events]
+        all_durations = self.events["dur_ns"].to_numpy()
+        durations = np.median(np.stack([all_durations[steps[n].events] for n in numbers[:32]]), axis=0).astype(np.int64)
+        order, bounds = _members(cut)
+        blocks = [own[order[a:b]] for a, b in pairwise(bounds)]
+        times = [durations[order[a:b]] for a, b in pairwise(bounds)]
+        apart = tell_apart(blocks, times, self.vocabulary)
+        roles = np.full(len(own), "other", dtype=object)
+        memo: dict[bytes, list[str]] = {}
+        for number, block in enumerate(blocks):
+            key = block.tobytes()
+            if key not in memo:
+                memo[key] = block_roles(block, self.vocabulary)
+            roles[order[bounds[number] : bounds[number + 1]]] = memo[key]
+        first = int(order[bounds[0]]) if blocks else 0
+        outside = np.flatnonzero(cut.block_of < 0)
+        before = outside < first
+        for epilogue, part in ((False, outside[before]), (True, outside[~before])):
+            roles[part] = outer_roles(own[part], durations[part], self.vocabulary, epilogue=epilogue)
+        return list(roles), apart.kinds, [labels(step.phase, key) for key in apart.keys], apart.period
+
+    def _warnings(self, steps: list[Step], solved: list[Cut]) -> list[TraceWarning]:
+        warnings = []
+        bare = [step for step, cut in zip(steps, solved, strict=True) if step.complete and not cut.count]
+        if bare:
+            warnings.append(
+                TraceWarning(
+                    "no_blocks",
+                    "no repeating block of kernels was found in some steps; they have no transformer blocks to show",
+                    count=len(bare),
+                )
+            )
+        partial = sum(not step.complete for step in steps)
+        if partial:
+            warnings.append(
+                TraceWarning(
+                    "partial_steps",
+                    "steps cut off by the start or end of the recording are incomplete and excluded from averages",
+                    count=partial,
+                )
+            )
+        return warnings
+
+
+class _Labels:
+    """Short names for variants: A, B, ... in order of appearance within a phase."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, dict[tuple[object, ...], str]] = defaultdict(dict)
+
+    def __call__(self, phase: str, key: tuple[object, ...]) -> str:
+        own = self.known[phase]
+        if key not in own:
+            own[key] = letters(len(own))
+        return own[key]
+
+
+def letters(number: int) -> str:
+    """Return A, B, ..., Z, AA, AB, ... for 0, 1, ..."""
+    text = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        text = chr(ord("A") + rest) + text
+    return text
+
+
+def _members(cut: Cut) -> tuple[IntArray, list[int]]:
+    """Positions of the events in blocks, block by block, and where each block's begin among them."""
+    order = np.argsort(cut.block_of, kind="stable")
+    order = order[int((cut.block_of < 0).sum()) :]
+    bounds = np.searchsorted(cut.block_of[order], np.arange(cut.count + 1)).tolist()
+    return order, bounds
+
+
+def _truncate(own: IntArray, steps: list[Step], solved: list[Cut], tokens: IntArray) -> Cut | None:
+    """Blocks of a step that is the beginning of an earlier one: as far as they go, those of that one."""
+    for step, cut in zip(steps, solved, strict=False):
+        other = tokens[step.events]
+        if step.complete and cut.count and len(other) > len(own) and np.array_equal(other[: len(own)], own):
+            block_of = cut.block_of[: len(own)]
+            return Cut(block_of, int(block_of.max(initial=-1)) + 1, cut.confidence)
+    return None
+
+
+def _adopt(steps: list[Step], stray: IntArray) -> list[Step]:
+    """Give events without a launch to the step of the event before them."""
+    if not len(stray) or not steps:
+        return steps
+    owner: dict[int, list[int]] = {}
+    everything = np.concatenate([step.events for step in steps])
+    numbers = np.concatenate([np.full(len(step.events), i) for i, step in enumerate(steps)])
+    order = np.argsort(everything)
+    before = np.searchsorted(everything[order], stray) - 1
+    for position, at in zip(stray.tolist(), before.tolist(), strict=True):
+        owner.setdefault(int(numbers[order[max(at, 0)]]), []).append(position)
+    return [
+        replace(step, events=np.sort(np.concatenate([step.events, np.array(owner[i], dtype=np.int64)])))
+        if i in owner
+        else step
+        for i, step in enumerate(steps)
+    ]
+
+
+def _drop_idle_lead(steps: list[Step], tokens: IntArray, vocabulary: Vocabulary) -> list[Step]:
+    """What was launched before the first marker is a partial step only if it computes."""
+    if steps and steps[0].label is None and not steps[0].complete:
+        classes = vocabulary.classes[tokens[steps[0].events]]
+        if not np.isin(classes, (GEMM, MIXER, NORM)).any():
+            return steps[1:]
+    return steps

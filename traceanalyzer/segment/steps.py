@@ -1,0 +1,265 @@
+"""Steps: which step every device event belongs to, by the launch that started it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+
+from traceanalyzer.segment.markers import (
+    ANNOTATION_PATTERN,
+    PYTHON_PATTERN,
+    Marker,
+    python_rank,
+    read_marker,
+)
+from traceanalyzer.segment.vocabulary import IntArray
+from traceanalyzer.trace import Trace
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A marker on the host's clock, in ns. `thread` is pid/tid."""
+
+    start: int
+    end: int
+    label: str | None
+    thread: str
+    marker: Marker
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step before its blocks are known. `events` are positions within the device's events."""
+
+    events: IntArray
+    source: str
+    label: str | None = None
+    phase: str = "unknown"
+    complete: bool = True
+    requests: int | None = None
+    tokens: int | None = None
+    kv_tokens: int | None = None
+    window: tuple[int, int] | None = field(default=None, compare=False)
+
+
+def with_launches(trace: Trace) -> pl.DataFrame:
+    """Return ``Trace.device_events`` with `launch_ns`, `launch_thread` and `graph` (see PLACEMENT_SCHEMA).
+
+    In a CPU-only trace an op is its own launch.
+    """
+    events = trace.device_events
+    thread = pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String))
+    if trace.cpu_only:
+        return events.with_columns(
+            launch_ns=pl.col("start_ns"), launch_thread=thread, graph=pl.lit(False), launch_id=pl.col("index")
+        )
+    launches = (
+        trace.launches.lazy()
+        .sort("start_ns")
+        .group_by("correlation")
+        .agg(
+            launch_ns=pl.col("start_ns").first(),
+            launch_thread=thread.first(),
+            calls_graph=pl.col("name").cast(pl.String).str.contains("GraphLaunch").any(),
+        )
+    )
+    return (
+        events.lazy()
+        .join(launches, on="correlation", how="left", maintain_order="left")
+        .with_columns(
+            graph=pl.col("calls_graph").fill_null(False)
+            | (pl.col("correlation").is_not_null() & (pl.len().over("correlation", "device") > 8)),
+            launch_id=pl.col("correlation"),
+        )
+        .drop("calls_graph")
+        .collect()
+    )
+
+
+def read_marks(trace: Trace) -> list[Mark]:
+    """Return the marks of the best source the trace has, in order of start.
+
+    Execution markers of an engine come before ProfilerStep, that before Python frames. Marks that enclose each
+    other are one step's: the outer one's window, the facts of both.
+    """
+    marks = _annotated(trace)
+    executions = [mark for mark in marks if mark.marker.source in ("vllm", "sglang")]
+    if executions:
+        return _unify(executions)
+    profiler = [mark for mark in marks if mark.marker.source == "profiler_step"]
+    return _unify(profiler) if profiler else _unify(_python(trace))
+
+
+def _annotated(trace: Trace) -> list[Mark]:
+    found = _host_events(trace, ("user_annotation", "cpu_op"), ANNOTATION_PATTERN)
+    marks = []
+    for start, dur, name, thread in found.iter_rows():
+        marker = read_marker(name)
+        if marker is not None:
+            marks.append(Mark(start, start + dur, name, thread, marker))
+    return marks
+
+
+def _python(trace: Trace) -> list[Mark]:
+    found = _host_events(trace, ("python_function",), PYTHON_PATTERN)
+    rows = [(python_rank(name), start, dur, name, thread) for start, dur, name, thread in found.iter_rows()]
+    ranks = [row[0] for row in rows if row[0] is not None]
+    best = min(ranks, default=None)
+    return [
+        Mark(start, start + dur, name, thread, Marker("python"))
+        for rank, start, dur, name, thread in rows
+        if rank is not None and rank == best
+    ]
+
+
+def _host_events(trace: Trace, categories: tuple[str, ...], pattern: str) -> pl.DataFrame:
+    return (
+        trace.events.filter(
+            pl.col("cat").cast(pl.String).is_in(categories), pl.col("name").cast(pl.String).str.contains(pattern)
+        )
+        .select(
+            "start_ns",
+            "dur_ns",
+            pl.col("name").cast(pl.String),
+            thread=pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String)),
+        )
+        .sort("start_ns", -pl.col("dur_ns"))
+        .collect()
+    )
+
+
+def _unify(marks: list[Mark]) -> list[Mark]:
+    """Join marks that lie within another of the same thread."""
+    open_mark: dict[str, int] = {}
+    joined: list[Mark] = []
+    for mark in marks:
+        at = open_mark.get(mark.thread)
+        if at is not None and mark.end <= joined[at].end:
+            joined[at] = replace(joined[at], marker=_both(joined[at].marker, mark.marker))
+        else:
+            open_mark[mark.thread] = len(joined)
+            joined.append(mark)
+    return joined
+
+
+def _both(outer: Marker, inner: Marker) -> Marker:
+    return Marker(
+        source="sglang" if "sglang" in (outer.source, inner.source) else outer.source,
+        phase=inner.phase if outer.phase == "unknown" else outer.phase,
+        requests=outer.requests if outer.requests is not None else inner.requests,
+        tokens=outer.tokens if outer.tokens is not None else inner.tokens,
+        kv_tokens=outer.kv_tokens if outer.kv_tokens is not None else inner.kv_tokens,
+    )
+
+
+def marks_for(marks: list[Mark], threads: set[str]) -> list[Mark]:
+    """Return the marks of the threads that launched work on a device, or all where none of them has marks.
+
+    Marks of several threads that run at the same time would cut each other's steps.
+    """
+    own = [mark for mark in marks if mark.thread in threads]
+    return own or marks
+
+
+def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
+    """Give every launched event to the mark whose window holds its launch; windows run to the next mark.
+
+    Python frames that launched nothing are no steps. Events without a launch are left to `orphans`.
+    """
+    launch = events["launch_ns"].fill_null(-(2**62)).to_numpy()
+    launched = events["launch_ns"].is_not_null().to_numpy()
+    starts = np.array([mark.start for mark in marks], dtype=np.int64)
+    if marks and marks[0].marker.source == "python":
+        ends = np.array([mark.end for mark in marks], dtype=np.int64)
+        sorted_launch = np.sort(launch[launched])
+        busy = np.searchsorted(sorted_launch, ends) > np.searchsorted(sorted_launch, starts)
+        marks = [mark for mark, used in zip(marks, busy.tolist(), strict=True) if used]
+        starts = starts[busy]
+    if not marks:
+        return []
+    index = np.searchsorted(starts, launch, side="right") - 1
+    index[~launched] = -2
+    steps = []
+    order = np.argsort(index, kind="stable")
+    bounds = np.searchsorted(index[order], np.arange(-1, len(marks) + 1))
+    early = order[bounds[0] : bounds[1]]
+    if len(early):
+        steps.append(Step(early, marks[0].marker.source, complete=False))
+    for number, mark in enumerate(marks):
+        own = order[bounds[number + 1] : bounds[number + 2]]
+        following = int(starts[number + 1]) if number + 1 < len(marks) else 2**62
+        if len(own):
+            marker = mark.marker
+            steps.append(
+                Step(
+                    own,
+                    marker.source,
+                    mark.label,
+                    marker.phase,
+                    True,
+                    marker.requests,
+                    marker.tokens,
+                    marker.kv_tokens,
+                    (mark.start, following),
+                )
+            )
+    return steps
+
+
+def unlaunched(events: pl.DataFrame) -> tuple[IntArray, IntArray]:
+    """Return the events whose launch the recording lacks: those before any launched one, and the others."""
+    missing = np.flatnonzero(events["launch_ns"].is_null().to_numpy())
+    if not len(missing):
+        return missing, missing
+    launched = np.flatnonzero(events["launch_ns"].is_not_null().to_numpy())
+    if not len(launched):
+        return missing, missing[:0]
+    first = int(launched[0])
+    leading = missing[missing < first]
+    return leading, missing[missing > first]
+
+
+def split_unmarked(steps: list[Step], tokens: IntArray) -> list[Step]:
+    """Split off steps that follow a marked one in its window but lack a marker of their own.
+
+    An engine writes its marker when the step ends; a profiler stopped before leaves only the kernels. Such a
+    window holds a step's whole sequence and then the start of one that is known.
+    """
+    shapes = {tokens[step.events].tobytes(): len(step.events) for step in steps if step.complete}
+    known = [np.frombuffer(shape, dtype=np.int64) for shape in shapes]
+    result: list[Step] = []
+    for step in steps:
+        own = tokens[step.events]
+        pieces = _pieces(own, known) if step.label is not None and len(known) < 64 else []
+        if len(pieces) < 2:
+            result.append(step)
+            continue
+        at = 0
+        for number, (length, whole) in enumerate(pieces):
+            events = step.events[at : at + length]
+            at += length
+            if number == 0:
+                result.append(replace(step, events=events))
+            else:
+                result.append(Step(events, step.source, complete=whole))
+    return result
+
+
+def _pieces(own: IntArray, known: list[IntArray]) -> list[tuple[int, bool]]:
+    """Cut a sequence into known ones, the last of which may be cut short; empty where that does not work."""
+    pieces: list[tuple[int, bool]] = []
+    at = 0
+    while at < len(own):
+        rest = own[at:]
+        fits = [len(shape) for shape in known if len(shape) < len(own) and np.array_equal(shape, rest[: len(shape)])]
+        if fits:
+            pieces.append((max(fits), True))
+            at += max(fits)
+            continue
+        if at and any(len(shape) > len(rest) and np.array_equal(shape[: len(rest)], rest) for shape in known):
+            pieces.append((len(rest), False))
+            return pieces
+        return []
+    return pieces

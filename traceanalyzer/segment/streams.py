@@ -1,0 +1,48 @@
+"""Streams: two that run whole layers at the same time are two batches, not one path through the model."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from traceanalyzer.segment.vocabulary import GEMM, MIXER, NORM, ByteArray, IntArray
+
+_LEAST_OVERLAP = 0.3
+"""Share of a stream's mixing and matrix kernels that must run while the other stream's do."""
+
+
+def chains(events: pl.DataFrame, classes: ByteArray) -> IntArray | None:
+    """Return for each event of a step which batch it works for, or null where there is only one.
+
+    With dual-batch overlap every layer runs twice, on two streams at once. Both streams then hold norms, matrix
+    products and mixers in about equal numbers, and run at the same time; a path that hops between streams, or a
+    side stream with part of the work, does not.
+    """
+    if events["stream"].n_unique() < 2:
+        return None
+    stream = events["stream"].fill_null(-1).to_numpy()
+    numbers = np.unique(stream[classes == MIXER])
+    if len(numbers) < 2:
+        return None
+    start = events["start_ns"].to_numpy()
+    end = start + events["dur_ns"].to_numpy()
+    counts = {n: [int(((stream == n) & (classes == c)).sum()) for c in (NORM, GEMM, MIXER)] for n in numbers.tolist()}
+    full = [n for n in numbers.tolist() if min(counts[n][1:]) > 0]
+    if len(full) != 2:
+        return None
+    one, two = full
+    if min(counts[one][2], counts[two][2]) * 2 < max(counts[one][2], counts[two][2]):
+        return None
+    heavy = np.isin(classes, (GEMM, MIXER))
+    first, second = heavy & (stream == one), heavy & (stream == two)
+    if _overlap(start[first], end[first], start[second], end[second]) < _LEAST_OVERLAP:
+        return None
+    return np.where(stream == two, 1, 0).astype(np.int64)
+
+
+def _overlap(start: IntArray, end: IntArray, other_start: IntArray, other_end: IntArray) -> float:
+    """Share of kernels during whose middle one of the others runs; both ordered by start."""
+    middle = (start + end) // 2
+    at = np.searchsorted(other_start, middle, side="right") - 1
+    running = (at >= 0) & (middle < np.maximum.accumulate(other_end)[np.maximum(at, 0)])
+    return float(running.mean()) if len(running) else 0.0

@@ -1,0 +1,139 @@
+"""Kernel names as numbers: one token a distinct normalised name, and what each token is in a transformer.
+
+Everything after this module works on small integer arrays, so that its cost does not depend on name lengths.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from traceanalyzer import names
+
+IntArray = npt.NDArray[np.int64]
+ByteArray = npt.NDArray[np.int8]
+BoolArray = npt.NDArray[np.bool_]
+
+OTHER, NORM, GEMM, EXPERT, MIXER, POSITION, ROUTE, COMBINE, COMM, SAMPLE, EMBED, VIEW, ACT = range(13)
+"""Classes of kernels. MIXER mixes tokens (attention, state space), POSITION serves it (rope, KV write), VIEW does no
+work (aliases and allocations of CPU traces)."""
+
+_CLASS_OF_KIND = {
+    "norm": NORM,
+    "gemm": GEMM,
+    "attention": MIXER,
+    "ssm": MIXER,
+    "rope": POSITION,
+    "kv_write": POSITION,
+    "moe_routing": ROUTE,
+    "moe_combine": COMBINE,
+    "communication": COMM,
+    "sampling": SAMPLE,
+    "embedding": EMBED,
+    "index": EMBED,
+    "activation": ACT,
+    "view": VIEW,
+}
+_FUSED_NORM = re.compile(r"rms_?norm|layer_?norm|norm_quant|rsqrt|allreduce_fusion|ar_norm|_rms", re.IGNORECASE)
+_NORM_CORE = re.compile(r"rsqrt", re.IGNORECASE)
+_FUSED_ACTIVATION = re.compile(r"swiglu|silu|gelu|relu", re.IGNORECASE)
+_NO_WORK = re.compile(
+    r"aten::(empty|empty_strided|new_empty|view|as_strided|slice|narrow|select|detach|alias|result_type"
+    r"|lift_fresh|resolve_conj|resolve_neg|expand|reshape|permute|transpose|t|unsqueeze|squeeze|flatten|unflatten"
+    r"|split|split_with_sizes|chunk|unbind|_unsafe_view|_reshape_alias|movedim|to|item|_local_scalar_dense)$"
+)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What is known of each token.
+
+    Attributes:
+        names: normalised name.
+        roles: role that the name settles, or null.
+        mixers: what mixes tokens in it (``attention``, ``mamba``, ``linear``), or null.
+        classes: one of the classes above.
+        activates: whether it applies the feed-forward's activation (fused into a GEMM or not).
+        bare_norm: whether it is the heart of a norm made of several elementwise kernels.
+        adds: whether it is an elementwise addition (a residual, in a model that fuses nothing).
+    """
+
+    names: tuple[str, ...]
+    roles: tuple[str | None, ...]
+    mixers: tuple[str | None, ...]
+    classes: ByteArray
+    activates: BoolArray
+    bare_norm: BoolArray
+    adds: BoolArray
+
+
+@dataclass(frozen=True)
+class _Word:
+    role: str | None
+    mixer: str | None
+    kind: int
+    activates: bool
+    bare_norm: bool
+    adds: bool
+
+
+@lru_cache(maxsize=65_536)
+def _read(name: str) -> _Word:
+    kernel = names.parse(name)
+    role = names.role_hint(kernel)
+    kind = _CLASS_OF_KIND.get(kernel.kind, OTHER)
+    bare = False
+    if kind == GEMM and kernel.family == "moe_gemm":
+        kind = EXPERT
+    elif kind == OTHER and role == "moe_combine":
+        kind = COMBINE
+    elif kind in (COMM, OTHER, POSITION, ACT) and _FUSED_NORM.search(name):
+        bare = kind == OTHER and bool(_NORM_CORE.search(name)) and not name.startswith("triton_")
+        kind = NORM
+    if kind in (OTHER, EMBED) and _NO_WORK.fullmatch(name):
+        kind = VIEW
+    activates = kind == ACT or (
+        kind in (GEMM, EXPERT) and bool(_FUSED_ACTIVATION.search(f"{kernel.epilogue or ''} {kernel.fused_ops or ''}"))
+    )
+    mixer = None
+    if kind == MIXER:
+        linear = re.search(r"delta|gdn|kda|gla|lightning|linear_att|rwkv", name, re.IGNORECASE)
+        mixer = "attention" if kernel.kind == "attention" else "linear" if linear else "mamba"
+    adds = kernel.kind == "elementwise" and bool(re.search(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel", name))
+    return _Word(role, mixer, kind, activates, bare, adds)
+
+
+def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
+    """Return the token of each name in a column, and the vocabulary.
+
+    Args:
+        column: kernel names, strings or categorical.
+    """
+    text = column.cast(pl.String).fill_null("")
+    distinct = text.unique(maintain_order=True).to_list()
+    normal: dict[str, int] = {}
+    first: list[str] = []
+    token_of = []
+    for name in distinct:
+        key = names.normalise(name)
+        if key not in normal:
+            normal[key] = len(first)
+            first.append(name)
+        token_of.append(normal[key])
+    words = [_read(name) for name in first]
+    mapping = pl.DataFrame({"name": pl.Series(distinct, dtype=pl.String), "token": pl.Series(token_of, dtype=pl.Int64)})
+    tokens = text.to_frame("name").join(mapping, on="name", how="left", maintain_order="left")["token"].to_numpy()
+    return tokens.astype(np.int64, copy=False), Vocabulary(
+        names=tuple(normal),
+        roles=tuple(word.role for word in words),
+        mixers=tuple(word.mixer for word in words),
+        classes=np.array([word.kind for word in words], dtype=np.int8),
+        activates=np.array([word.activates for word in words], dtype=np.bool_),
+        bare_norm=np.array([word.bare_norm for word in words], dtype=np.bool_),
+        adds=np.array([word.adds for word in words], dtype=np.bool_),
+    )
