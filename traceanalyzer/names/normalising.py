@@ -12,7 +12,7 @@ _CLONE = re.compile(r"\s{0,3}\[clone [^\]]{0,200}\]")
 _ROCPRIM = re.compile(r"ROCPRIM_[0-9]{1,12}_NS")
 _CUB = re.compile(r"\b(CUB|THRUST|CCCL)_[0-9]{1,12}(?:_(?:SM_)?[0-9]{1,6}){0,40}(?:_NS)?\b")
 _INTERNAL = re.compile(r"_GLOBAL__N__[0-9a-f]{8}_[0-9]{1,6}_[A-Za-z0-9_]{1,200}?_[0-9a-f]{8}(?:_[0-9]{1,8})?")
-_INDUCTOR_SERIAL = re.compile(r"(?<=.)_[0-9]{1,9}$")
+_INDUCTOR_SERIAL = re.compile(r"(?:_[0-9]{1,9}){1,8}$")
 _INDUCTOR = re.compile(r"(?:graph_[0-9]{1,6}_)?(?:triton_[a-z]{2,12}_fused|cpp_fused)")
 _OBJECT_AT = re.compile(r"_object_at_(?:0x)?[0-9a-f]{1,16}")
 

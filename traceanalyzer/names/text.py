@@ -54,8 +54,9 @@ class NameView:
     @cached_property
     def template(self) -> list[str]:
         """Top-level template arguments of the function, as text."""
-        start = self.text.find("<", self.text.find(self.function) + len(self.function))
-        return template_arguments(self.text, start) if start >= 0 else []
+        last = self.function.rsplit("::", 1)[-1]
+        at = self.text.find(last + "<")
+        return [] if at < 0 else template_arguments(self.text, at + len(last))
 
 
 WRAPPERS = frozenset({"device_kernel", "kentry", "Kernel", "Kernel2", "kernel_entry", "trampoline_kernel"})

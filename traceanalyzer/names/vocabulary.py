@@ -51,7 +51,8 @@ RULES: tuple[Rule, ...] = (
     _rule("quantize", "quant_moe_sort"),
     _rule(
         "moe_combine",
-        "moe_sum moesum moe_reduce finalizemoe finalize_moe moe_finalize finalizekernel finalize_matmul_scatter"
+        "moe_sum moesum shuffle_mul_sum moe_reduce finalizemoe finalize_moe moe_finalize finalizekernel"
+        " finalize_matmul_scatter"
         " unpermute post_reorder ep_gather moe_combine combine_moe moe_unsort reduce_grouped moe_weighted_sum",
     ),
     _rule(
@@ -61,7 +62,8 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "moe_routing",
-        "topkgating topk_gating topk_softmax topksoftmax topk_sigmoid topksigmoid grouped_topk groupedtopk"
+        "topkgating topk_gating moetopk hashtopk topk_softmax topksoftmax topk_sigmoid topksigmoid grouped_topk"
+        " groupedtopk"
         " group_topk biased_topk moe_fused_gate fused_gate moe_align moe_sort moesort moe_permute"
         " expandinputrows expand_input_rows routing bitmatrix expertfirsttoken expert_first_token"
         " count_and_sort_expert blockexpertprefix globalexpertprefix mergeexpertprefix expert_offset"
@@ -111,13 +113,13 @@ RULES: tuple[Rule, ...] = (
         " multinomial gumbel logits_process bitmask logit_bias random_sample recovered_tokens greedy"
         " distribution_elementwise exponential_ eagle_ verify_tree verifytree radixtopk logprob softmax_with_temp"
         " temperature ngram",
-        "sample argmax",
+        "sample argmax exponential",
     ),
     _rule("activation", "silu_mul silu_and_mul act_and_mul actandmul gelu_and_mul swiglu_fn swiglu_quant"),
     _rule(
         "gemm",
         "moe_gemm moegemm moe_mxgemm moe_forward moeflatmm"
-        " moe_mm fused_moe fusedmoe fmoe moe_wna16 grouped_gemm groupedgemm group_gemm moe_cutlass"
+        " moe_mm fused_moe fusedmoe fused_experts fmoe moe_wna16 grouped_gemm groupedgemm group_gemm moe_cutlass"
         " moe_kernel moe_matmul ck2stages batched_moe batched_triton moe_marlin sonic_moe group_mm",
         role=POSITION,
         family="moe_gemm",
@@ -153,8 +155,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "index",
         "gather scatter index_select indexselect index_put index_elementwise index_copy index_add masked_select"
-        " take_along embedding_bag",
-        "gather scatter index indexing nonzero unique",
+        " take_along",
+        "gather scatter index indexing nonzero",
     ),
     _rule(
         "memory",
@@ -167,8 +169,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "elementwise",
         "elementwise pointwise",
-        "add sub mul div clamp where neg sin cos exp sigmoid tanh sqrt rsqrt pow eq lt gt ge le ne arange not"
-        " and or tril triu mask scale residual split bias",
+        "add sub mul div clamp neg sin cos exp sigmoid tanh sqrt rsqrt pow eq lt gt ge le ne arange tril triu",
     ),
 )
 
@@ -178,8 +179,8 @@ IDENTIFIER_LIMIT = 4096
 
 
 def classify(identifier: str) -> Rule | None:
-    """The first rule that the identifier's words fit, or null."""
-    return _first_fit(identifier[:IDENTIFIER_LIMIT])
+    """The first rule that the identifier's words fit, or null. A number at its end is left out."""
+    return _first_fit(identifier[:IDENTIFIER_LIMIT].rstrip("0123456789_"))
 
 
 @lru_cache(maxsize=4096)

@@ -13,6 +13,7 @@ _TILE = re.compile(r"_tilesize(\d{1,4})x(\d{1,4})x(\d{1,4})(?=_|$)")
 _STAGE = re.compile(r"_stage(\d{1,2})(?=_|$)")
 _CLUSTER = re.compile(r"_cluster(?:size)?(\d{1,2})x(\d{1,2})x(\d{1,2})(?=_|$)")
 _INPUTS = re.compile(r"_xmma_gemm_(tf32|bf16|[a-z]\d{1,2}|e4m3|e5m2)(tf32|bf16|[a-z]\d{1,2}|e4m3|e5m2)_")
+_CHOICE = "Only through cuBLASLt's choice of algorithm"
 _SPLIT_NOTE = " Split-K is on; the number of parts is not in the name."
 
 
@@ -35,6 +36,7 @@ def read_xmma(view: NameView, match: re.Match[str]) -> KernelName:
         dtypes=same_inputs(inputs[1], inputs[2]) if inputs else Dtypes(),
         epilogue=_epilogue(view.lower),
         ambiguous=COLUMN_MAJOR + _SPLIT_NOTE * split if tile else None,
+        knob=_CHOICE,
         library="cuDNN" if "cudnn" in view.lower else "cuBLAS",
     )
 
@@ -78,6 +80,7 @@ def read_arch(view: NameView, match: re.Match[str]) -> KernelName:
         stages=number(stages[2]) if stages else None,
         dtypes=same_inputs(match["input"], match["input"]) if match["input"] else Dtypes(),
         epilogue=_epilogue(view.lower),
+        knob=_CHOICE,
         ambiguous=COLUMN_MAJOR + _SPLIT_NOTE * split,
         library="cuBLAS",
     )

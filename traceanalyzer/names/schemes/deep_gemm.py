@@ -21,7 +21,7 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     function = view.function.rsplit("::", 1)[-1]
     if "gemm" not in function or "silu" in function or "quant" in function:
         return by_words(view, "deep_gemm", library="DeepGEMM")
-    numbers = [value for value in integers([_plain(text) for text in view.template]) if value is not None]
+    numbers = [value for value in integers(view.template) if value is not None]
     tile, groups = _tile(function, numbers)
     grouped = bool(groups and groups > 1) or "grouped" in function or _is_grouped(view.text)
     return kernel(
@@ -36,26 +36,23 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     )
 
 
-def _plain(argument: str) -> str:
-    """`(unsigned int)128` and `128u` are numbers; a shape of an enumeration is none."""
-    return argument.strip()
-
-
 def _tile(function: str, numbers: list[int]) -> tuple[tuple[int, int, int] | None, int | None]:
-    """(tile, groups) by the orders in use: M N K groups BM BN BK; M N K BM BN BK groups; N K BM BN BK."""
+    """(tile, groups) by the orders in use.
+
+    Hopper: M N K groups BM BN BK. Blackwell: [scale granularities] M N K BM BN BK groups. Before: N K BM BN BK.
+    """
     if function.startswith("sm90"):
-        order = ((4, 3),)
+        start, group = 4, 3
     elif function.startswith("sm"):
         scaled = len(numbers) > 8 and set(numbers[:2]) <= {32, 128}
-        order = ((5, 8),) if scaled else ((3, 6),)
+        start, group = (5, 8) if scaled else (3, 6)
     else:
-        order = ((2, -1),)
-    for start, group in order:
-        tile = tuple(numbers[start : start + 3])
-        if len(tile) == 3 and _is_tile(tile):
-            groups = numbers[group] if 0 <= group < len(numbers) else None
-            return (tile[0], tile[1], tile[2]), groups
-    return None, None
+        start, group = 2, None
+    tile = tuple(numbers[start : start + 3])
+    if len(tile) != 3 or not _is_tile(tile):
+        return None, None
+    groups = numbers[group] if group is not None and group < len(numbers) else None
+    return (tile[0], tile[1], tile[2]), groups
 
 
 def _is_tile(tile: tuple[int, ...]) -> bool:

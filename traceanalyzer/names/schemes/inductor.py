@@ -53,7 +53,7 @@ _MOVES_TOKEN = re.compile(rf"(?:(?<=_)|^)(?:{_MOVES.pattern})(?=_|$)")
     "inductor_fused",
     order=51,
     prefixes=("triton_", "cpp_fused", "graph_"),
-    pattern=r"^(?:graph_\d{1,6}_)?(?:triton_(?P<loop>poi|red|per|for|spl|mix|sca|unk|[a-z]{3})_fused|cpp_fused)(?P<ops>_\w{0,4000}?)?(?:_(?P<serial>\d{1,9}))?$",
+    pattern=r"^(?:graph_\d{1,6}_)?(?:triton_(?P<loop>poi|red|per|for|spl|mix|sca|unk|[a-z]{3})_fused|cpp_fused)(?P<ops>_\w{0,4000}?)??(?:_(?P<serial>\d{1,9}))?$",
 )
 def read_fused(view: NameView, match: re.Match[str]) -> KernelName:
     """Fused loops: the kind follows from the list of fused ops; the serial number changes with every build."""
