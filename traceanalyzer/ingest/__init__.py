@@ -2,6 +2,7 @@
 
 from traceanalyzer.ingest.ingest import IngestResult, ingest
 from traceanalyzer.ingest.metadata import Source, TraceMetadata
+from traceanalyzer.ingest.reading import Progress
 from traceanalyzer.ingest.store import Store
 
-__all__ = ["IngestResult", "Source", "Store", "TraceMetadata", "ingest"]
+__all__ = ["IngestResult", "Progress", "Source", "Store", "TraceMetadata", "ingest"]

@@ -2,89 +2,324 @@
 
 from __future__ import annotations
 
-import gzip
-import json
+import errno
+import os
+import shutil
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import polars as pl
 
-from traceanalyzer.ingest.metadata import Source, TraceMetadata
-from traceanalyzer.ingest.schema import CATEGORY_SPELLINGS, EVENT_SCHEMA
-from traceanalyzer.ingest.store import EVENTS_FILE, METADATA_FILE, Store
+from traceanalyzer.ingest import inputs, ranks, remote
+from traceanalyzer.ingest.cache import Cache, Entry, Loaded, load_entry, write_entry
+from traceanalyzer.ingest.container import Plain
+from traceanalyzer.ingest.metadata import Source
+from traceanalyzer.ingest.pool import WorkerPool
+from traceanalyzer.ingest.reading import NoTraceError, Progress, read_trace
+from traceanalyzer.ingest.scratch import Scratch
+from traceanalyzer.ingest.store import METADATA_FILE, Store
 from traceanalyzer.problems import TraceError, TraceWarning
 
 
 @dataclass(frozen=True)
 class IngestResult:
-    """What came of the paths a user gave."""
+    """What came of the paths a user gave.
+
+    Attributes:
+        stores: one a rank trace, in order of the paths.
+        sources: every file looked at, those without a trace too.
+        warnings: about the input as a whole; those about one trace are in its metadata.
+    """
 
     stores: tuple[Store, ...]
     sources: tuple[Source, ...]
     warnings: tuple[TraceWarning, ...]
 
+    @property
+    def world_size(self) -> int | None:
+        """The size of the job that the traces belong to, where one tells."""
+        return ranks.world_size([store.metadata.world_size for store in self.stores])
 
-def ingest(paths: Sequence[str], *, output: Path | None = None, cache: bool = True) -> IngestResult:
-    """Read traces and return their stores (one a rank)."""
-    stores = tuple(_ingest_file(Path(path)) for path in paths)
-    return IngestResult(stores, tuple(s.metadata.source for s in stores), ())
+    @property
+    def missing_ranks(self) -> list[int]:
+        """Ranks of the job that no trace was given for."""
+        return ranks.missing_ranks([store.metadata.rank for store in self.stores], self.world_size)
 
 
-def _ingest_file(path: Path) -> Store:
-    raw = path.read_bytes()
-    compression = "gzip" if raw[:2] == b"\x1f\x8b" else None
+@dataclass
+class _Found:
+    stores: list[Store] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    warnings: list[TraceWarning] = field(default_factory=list)
+    errors: list[TraceError] = field(default_factory=list)
+
+    def take(self, loaded: Loaded) -> None:
+        self.stores += loaded.stores
+        self.sources += [store.metadata.source for store in loaded.stores]
+        self.sources += loaded.skipped
+        self.warnings += loaded.warnings
+
+
+def ingest(
+    paths: Sequence[str],
+    *,
+    output: Path | None = None,
+    cache: bool = True,
+    progress: Progress | None = None,
+    processes: int | None = None,
+) -> IngestResult:
+    """Read traces and return their stores, one a rank.
+
+    Args:
+        paths: files (plain or compressed), directories, archives, stores written earlier, and URLs.
+        output: directory to write the store to (or, for several traces, one store in each directory below it).
+        cache: whether to use and fill the user's cache; without, stores are temporary and vanish at exit.
+        progress: called with the bytes read and their total.
+        processes: how many worker processes large traces may use; null chooses by the machine, 0 uses none.
+
+    Raises:
+        TraceError: no path holds a trace that can be used, or the output cannot be written.
+    """
+    found = _Found()
+    with ExitStack() as stack:
+        run = _Run(_open_cache(found) if cache else None, stack.enter_context(WorkerPool(processes)), progress)
+        several = len(paths) > 1 or any(os.path.isdir(path) for path in paths)
+        for path in paths:
+            run.path(os.fspath(path), found)
+        if not found.stores:
+            raise _nothing(paths, found)
+        found.warnings += [
+            TraceWarning("skipped_file", f"{error.path} was skipped: {error.reason}", source=error.path)
+            for error in found.errors
+        ]
+        several = several or len(found.stores) > 1
+        result = IngestResult(tuple(found.stores), tuple(found.sources), ())
+        if several:
+            store_ranks = [store.metadata.rank for store in found.stores]
+            names = [store.metadata.source.path for store in found.stores]
+            found.warnings += ranks.set_warnings(store_ranks, names, result.world_size)
+        stores = tuple(found.stores) if output is None else _write_output(found.stores, output)
+        return replace(result, stores=stores, warnings=tuple(found.warnings))
+
+
+def _open_cache(found: _Found) -> Cache | None:
     try:
-        document = json.loads(gzip.decompress(raw) if compression else raw)
-    except ValueError as error:
-        raise TraceError(str(path), f"not JSON: {error}") from error
-    root = document if isinstance(document, dict) else {"traceEvents": document}
-    rows = [_row(i, e) for i, e in enumerate(root["traceEvents"]) if e.get("ph") == "X"]
-    events = pl.DataFrame(rows, schema=EVENT_SCHEMA, orient="row")
-    directory = Path(tempfile.mkdtemp(prefix="traceanalyzer-"))
-    events.write_parquet(directory / EVENTS_FILE)
-    distributed = root.get("distributedInfo") or {}
-    metadata = TraceMetadata(
-        source=Source(str(path), len(raw), "json", compression, len(root["traceEvents"])),
-        base_ns=int(events["start_ns"].min() or 0),  # type: ignore[arg-type]
-        base_time_ns=root.get("baseTimeNanoseconds"),
-        device_properties=tuple(root.get("deviceProperties") or ()),
-        distributed=distributed,
-        rank=distributed.get("rank"),
-        world_size=distributed.get("world_size"),
-    )
-    (directory / METADATA_FILE).write_bytes(msgspec.json.encode(metadata))
-    return Store(directory, metadata)
+        return Cache.open()
+    except OSError as error:
+        message = f"the cache cannot be used ({error.strerror or error}): the trace is read anew each time"
+        found.warnings.append(TraceWarning("no_cache", message))
+        return None
 
 
-def _row(index: int, event: dict[str, Any]) -> tuple[Any, ...]:
-    args = event.get("args") or {}
+def _nothing(paths: Sequence[str], found: _Found) -> TraceError:
+    """Return the error for input without any usable trace."""
+    if len(paths) == 1 and len(found.errors) == 1:
+        return found.errors[0]
+    if found.errors:
+        first = found.errors[0]
+        more = f" (and {len(found.errors) - 1} more)" if len(found.errors) > 1 else ""
+        return TraceError(first.path, first.reason + more)
+    reasons = sorted({source.skipped for source in found.sources if source.skipped})
+    why = f": {'; '.join(reasons[:3])}" if reasons else ""
+    return TraceError(", ".join(paths) or "input", f"no trace found{why}")
 
-    def text(key: str) -> str | None:
-        return None if args.get(key) is None else json.dumps(args[key])
 
-    category = str(event.get("cat"))
-    return (
-        index,
-        CATEGORY_SPELLINGS.get(category.lower(), category),
-        event.get("name"),
-        str(event.get("pid")),
-        str(event.get("tid")),
-        round(float(event["ts"]) * 1000),
-        round(float(event.get("dur", 0)) * 1000),
-        args.get("device"),
-        args.get("stream"),
-        args.get("correlation"),
-        args.get("External id"),
-        text("grid"),
-        text("block"),
-        text("Input Dims"),
-        text("Input type"),
-        text("Concrete Inputs"),
-        args.get("kernel"),
-        None,
-        None,
-    )
+class _Run:
+    """One call of ``ingest``."""
+
+    def __init__(self, cache: Cache | None, pool: WorkerPool, progress: Progress | None) -> None:
+        self._cache = cache
+        self._pool = pool
+        self._progress = progress
+        self._done = 0
+
+    def path(self, path: str, found: _Found) -> None:
+        """Read one path as given."""
+        try:
+            if remote.is_remote(path):
+                for name, size, opener in remote.files(path):
+                    self._attempt(name, found, lambda: self._stream(name, size, opener))  # noqa: B023
+                return
+            if not os.path.isdir(path):
+                self._file(path, found, chosen=True)
+                return
+            if os.path.exists(os.path.join(path, METADATA_FILE)):
+                found.take(_store(path))
+                return
+            for name, is_store in inputs.directory_entries(path):
+                if is_store:
+                    found.take(_store(name))
+                else:
+                    self._file(name, found, chosen=False)
+        except TraceError as error:
+            found.errors.append(error)
+
+    def _file(self, path: str, found: _Found, *, chosen: bool) -> None:
+        reason = None if chosen else inputs.by_name(path)
+        if reason is not None:
+            found.sources.append(Source(path, os.path.getsize(path), "unknown", None, 0, skipped=reason))
+            return
+        self._attempt(path, found, lambda: self._local(path), chosen=chosen)
+
+    def _attempt(self, path: str, found: _Found, read: Callable[[], Loaded], *, chosen: bool = True) -> None:
+        """Read one file; a file that cannot be used is noted, and the others are still read."""
+        try:
+            found.take(read())
+        except NoTraceError as error:
+            found.sources.append(_skipped(error))
+            if chosen:
+                found.errors.append(error)
+        except TraceError as error:
+            found.sources.append(_skipped(error))
+            found.errors.append(error)
+
+    def _local(self, path: str) -> Loaded:
+        status = inputs.check_file(path)
+        if status.st_size == 0:
+            raise TraceError(path, "the file is empty (0 bytes)")
+        with inputs.opened(path, lambda done: self._report(done, status.st_size)) as plain, _writing(path):
+            if self._cache is None:
+                return self._build(plain, status.st_size, None)
+            key = self._cache.key(path, status, plain.source)
+            loaded = self._cache.load(key, path)
+            if loaded is not None:
+                self._report(status.st_size, status.st_size)
+                return loaded
+            return self._build(plain, status.st_size, key)
+
+    def _stream(self, path: str, size: int | None, opener: Callable[[], Plain]) -> Loaded:
+        with _writing(path):
+            plain = opener()
+            plain.on_read = lambda done: self._report(done, size)
+            return self._build(plain, size or 0, None)
+
+    def _report(self, done: int, total: int | None) -> None:
+        if self._progress is not None:
+            self._progress(done, total)
+
+    def _build(self, plain: Plain, size: int, key: str | None) -> Loaded:
+        """Read the traces of one file into an entry of the cache, or into a temporary directory."""
+        scratch = _scratch(self._cache, plain.path) if key is not None else _temporary()
+        try:
+            entry = self._read_all(plain, size, scratch.path)
+            changed = size and plain.layers == [] and not _same_size(plain.path, size)
+            if changed:
+                entry.warnings.append(TraceWarning("changed_while_read", "the file changed while it was read"))
+            write_entry(scratch.path, entry)
+            if key is None or self._cache is None or changed:
+                directory = scratch.keep_until_exit()
+            else:
+                directory = scratch.publish(self._cache.directory / key)
+        except BaseException:
+            scratch.discard()
+            raise
+        loaded = load_entry(directory, plain.path)
+        if loaded is None:
+            raise TraceError(plain.path, f"the store in {directory} cannot be read back")
+        return loaded
+
+    def _read_all(self, plain: Plain, size: int, directory: Path) -> Entry:
+        entry = Entry(plain.path, [], [], [])
+        errors: list[TraceError] = []
+        for found in inputs.traces_in(plain, size, chosen=True):
+            entry.warnings += found.problems
+            if found.plain is None:
+                entry.skipped.append(Source(found.path, found.size, "unknown", None, 0, skipped=found.skipped))
+                continue
+            target = directory / str(len(entry.stores))
+            target.mkdir()
+            try:
+                read_trace(found.plain, found.size, target, self._pool)
+            except TraceError as error:
+                shutil.rmtree(target, ignore_errors=True)
+                errors.append(error)
+                entry.skipped.append(replace(_skipped(error), bytes=found.size))
+            else:
+                entry.stores.append(target.name)
+        if not entry.stores:
+            if errors:
+                raise errors[0]
+            reasons = "; ".join(sorted({source.skipped or "" for source in entry.skipped})[:3])
+            raise TraceError(plain.path, f"no trace in it{': ' + reasons if reasons else ''}")
+        return entry
+
+
+def _skipped(error: TraceError) -> Source:
+    size = os.path.getsize(error.path) if os.path.isfile(error.path) else 0
+    return Source(error.path, size, "unknown", None, 0, skipped=error.reason)
+
+
+def _same_size(path: str, size: int) -> bool:
+    try:
+        return os.path.getsize(path) == size
+    except OSError:
+        return True  # a member or a stream
+
+
+def _store(path: str) -> Loaded:
+    store = Store.read(Path(path))
+    source = replace(store.metadata.source, path=path, format="store")
+    return Loaded((replace(store, metadata=replace(store.metadata, source=source)),), (), ())
+
+
+def _scratch(cache: Cache | None, path: str) -> Scratch:
+    assert cache is not None
+    try:
+        return cache.scratch()
+    except OSError as error:
+        raise TraceError(path, f"the cache cannot be written: {error.strerror or error}") from error
+
+
+def _temporary() -> Scratch:
+    return Scratch(Path(tempfile.gettempdir()))
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Turn failures of reading and writing into errors that name the file."""
+    try:
+        yield
+    except TraceError:
+        raise
+    except OSError as error:
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        what = "the disk is full: no store could be written" if full else (error.strerror or str(error)).lower()
+        raise TraceError(path, what) from error
+    except pl.exceptions.PolarsError as error:
+        raise TraceError(path, f"the store could not be written: {str(error).splitlines()[0]}") from error
+    except MemoryError as error:
+        raise TraceError(path, "not enough memory to read it") from error
+
+
+def _write_output(stores: Sequence[Store], output: Path) -> tuple[Store, ...]:
+    """Copy stores to where the user wants them, replacing an earlier output."""
+    if output.exists() and not _is_earlier_output(output):
+        raise TraceError(str(output), "exists and was not written by traceanalyzer: choose another --output")
+    with _writing(str(output)):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Scratch(output.parent)
+        try:
+            names = [""] if len(stores) == 1 else [str(number) for number in range(len(stores))]
+            for store, name in zip(stores, names, strict=True):
+                shutil.copytree(store.directory, scratch.path / name, dirs_exist_ok=True)
+            if output.exists():
+                old = Scratch(output.parent)
+                output.rename(old.path / "old")
+                scratch.publish(output)
+                old.discard()
+            else:
+                scratch.publish(output)
+        except BaseException:
+            scratch.discard()
+            raise
+    return tuple(replace(store, directory=output / name) for store, name in zip(stores, names, strict=True))
+
+
+def _is_earlier_output(output: Path) -> bool:
+    if not output.is_dir():
+        return False
+    entries = list(output.iterdir())
+    return not entries or (output / METADATA_FILE).exists() or all((each / METADATA_FILE).exists() for each in entries)

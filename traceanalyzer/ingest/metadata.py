@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from traceanalyzer.problems import TraceWarning
@@ -29,6 +29,10 @@ class Source:
     events: int
     recovered_events: int | None = None
     skipped: str | None = None
+
+    def renamed(self, old: str, new: str) -> Source:
+        """Return the same source with its path as given now."""
+        return replace(self, path=new + self.path[len(old) :]) if self.path.startswith(old) else self
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised whenever a column changes its name or meaning: caches of an older version are not read."""
 
 EVENT_SCHEMA: dict[str, pl.DataType] = {
@@ -27,6 +27,10 @@ EVENT_SCHEMA: dict[str, pl.DataType] = {
     "launched_kernel": pl.Categorical(),  # kernel name that an AMD launch event carries
     "bytes": pl.Int64(),
     "extra": pl.Categorical(),  # JSON text of the remaining args worth keeping (collectives, Triton launches)
+    "registers": pl.Int32(),  # per thread
+    "shared_memory": pl.Int64(),  # bytes per block, static and dynamic
+    "graph_id": pl.Int64(),  # CUDA graph that launched the kernel, and its node there
+    "graph_node": pl.Int64(),
 }
 """One row is one complete event (phase X, or a begin/end pair joined). Missing values are null."""
 
@@ -45,3 +49,27 @@ CATEGORY_SPELLINGS = {
     "driver": "cuda_driver",
 }
 """Spellings of old Kineto versions (compared in lower case) and the name used today."""
+
+KNOWN_CATEGORIES = frozenset(
+    {*DEVICE_CATEGORIES, *LAUNCH_CATEGORIES, "cpu_op", "python_function", "user_annotation", "gpu_user_annotation"}
+)
+"""Categories that analyses look for: other capitals of these are folded into them."""
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "device": DEVICE_CATEGORIES,
+    "launch": (*LAUNCH_CATEGORIES, "user_annotation"),
+    "python": ("python_function",),
+    "other": (),
+}
+"""Files of a store and the categories in them (``other`` holds the rest), so that a reader opens only what it needs."""
+
+
+def today(category: str) -> str:
+    """Return today's spelling of a category."""
+    folded = category.lower()
+    return CATEGORY_SPELLINGS.get(folded, folded if folded in KNOWN_CATEGORIES else category)
+
+
+def group_of(category: str | None) -> str:
+    """Return the group of files that a category's events are stored in."""
+    return next((group for group, categories in GROUPS.items() if category in categories), "other")

@@ -1,0 +1,380 @@
+"""Compressed bytes -> plain bytes: what a file is is read off its first bytes, never off its name.
+
+Layers of compression are peeled until JSON, an archive or something unknown appears. Damage does not raise: what
+could be decompressed is delivered, and a warning says where the rest was lost.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Protocol
+
+from traceanalyzer.problems import TraceError, TraceWarning
+
+READ_BYTES = 256 << 10
+OUTPUT_BYTES = 1 << 20
+MAX_LAYERS = 4
+MAX_RATIO = 250
+BOMB_FLOOR_BYTES = 1 << 30
+"""A file that expands more than MAX_RATIO times is refused, once it has grown beyond BOMB_FLOOR_BYTES."""
+
+MAGIC: tuple[tuple[bytes, int, str], ...] = (
+    (b"\x1f\x8b", 0, "gzip"),
+    (b"BZh", 0, "bzip2"),
+    (b"\xfd7zXZ\x00", 0, "xz"),
+    (b"\x28\xb5\x2f\xfd", 0, "zstd"),
+    (b"PK\x03\x04", 0, "zip"),
+    (b"PK\x05\x06", 0, "zip"),
+    (b"ustar", 257, "tar"),
+    (b"\xff\xfe", 0, "utf-16"),
+    (b"\xfe\xff", 0, "utf-16"),
+)
+KNOWN_OTHERS: tuple[tuple[bytes, str], ...] = (
+    (b"\x80\x04\x95", "a Python pickle"),
+    (b"\x80\x02", "a Python pickle"),
+    (b"SQLite format 3", "an SQLite database (Nsight Systems export?)"),
+    (b"PAR1", "a Parquet file"),
+    (b"\x89PNG", "a picture"),
+    (b"\x7fELF", "a program"),
+    (b"%PDF", "a PDF"),
+    (b"<!", "a web page, not the file it links to"),
+    (b"<html", "a web page, not the file it links to"),
+    (b"\x04\x22\x4d\x18", "LZ4 data: decompress it first"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive: unpack it first"),
+    (b"Rar!", "a RAR archive: unpack it first"),
+    (b"version https://git-lfs", "a Git LFS pointer: fetch the file itself (git lfs pull)"),
+)
+
+
+class Decompressor(Protocol):
+    """What the decompressor objects of bz2, lzma and the zstd packages share."""
+
+    eof: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes, /) -> bytes: ...  # noqa: D102
+
+
+class Plain:
+    """A stream of decompressed blocks that can be looked at before it is consumed.
+
+    Attributes:
+        path: for messages.
+        source: the file as stored.
+        on_read: called with the stored bytes read so far.
+        start: the first bytes of the text, once ``peel`` was called.
+        layers: names of the compressions peeled off, outermost first.
+        problems: what was wrong with the compression.
+        cut_short: whether data are known to be missing.
+    """
+
+    def __init__(
+        self, path: str, source: BinaryIO, on_read: Callable[[int], None] | None = None, *, outer_bytes: int = 0
+    ) -> None:
+        self.path = path
+        self.source = source
+        self.start = b""
+        self.layers: list[str] = []
+        self.problems: list[TraceWarning] = []
+        self.cut_short = False
+        self.on_read = on_read
+        self.stored_bytes = 0
+        self._outer_bytes = outer_bytes
+        self._head = b""
+        self._blocks = self._bounded(self._stored()) if outer_bytes else self._stored()
+
+    def peek(self, size: int) -> bytes:
+        """Return up to ``size`` first bytes without consuming them."""
+        while len(self._head) < size:
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            self._head += block
+        return self._head[:size]
+
+    def kind(self) -> str | None:
+        """Return what the first bytes are: a compression, an archive, or null for anything else."""
+        head = self.peek(512)
+        return next((name for magic, at, name in MAGIC if head[at : at + len(magic)] == magic), None)
+
+    def peel(self) -> str | None:
+        """Undo every layer of compression; return ``zip``, ``tar`` or null for what is inside."""
+        while (kind := self.kind()) is not None and kind not in {"zip", "tar"}:
+            if len(self.layers) >= MAX_LAYERS:
+                raise TraceError(self.path, f"compressed more than {MAX_LAYERS} times over")
+            outermost = not self.layers
+            if kind != "utf-16":
+                self.layers.append(kind)
+            layer = self._layer(kind, outermost=outermost)
+            self._blocks, self._head = layer, b""
+        self.start = self.peek(512)
+        return kind
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Deliver the blocks, what was looked at first."""
+        if self._head:
+            head, self._head = self._head, b""
+            yield head
+        yield from self._blocks
+
+    def _layer(self, kind: str, *, outermost: bool) -> Iterator[bytes]:
+        below = _chain(self._head, self._blocks)
+        if kind == "utf-16":
+            return _utf16(below)
+        if kind == "gzip":
+            seekable = outermost and self.source.seekable()
+            return self._bounded(_Gunzip(below, self, self.source if seekable else None).blocks())
+        makers: dict[str, Callable[[], Any]] = {
+            "bzip2": bz2.BZ2Decompressor,
+            "xz": lzma.LZMADecompressor,
+            "zstd": lambda: _zstd(self.path),
+        }
+        return self._bounded(_peel(below, makers[kind], kind, self))
+
+    def _stored(self) -> Iterator[bytes]:
+        while block := self.source.read(READ_BYTES):
+            self.stored_bytes += len(block)
+            if self.on_read is not None:
+                self.on_read(self.stored_bytes)
+            yield block
+        damage = getattr(self.source, "damage", None)
+        if damage:
+            self.lost("archive", damage)
+
+    def _bounded(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        total = 0
+        for block in blocks:
+            total += len(block)
+            if total > BOMB_FLOOR_BYTES and total > MAX_RATIO * max(self._outer_bytes or self.stored_bytes, 1):
+                raise TraceError(
+                    self.path,
+                    f"expands more than {MAX_RATIO} times (to over {total >> 20} MiB): refused as a decompression bomb",
+                )
+            yield block
+
+    def lost(self, kind: str, why: str, at: int | None = None) -> None:
+        """Record that compressed data are damaged or missing."""
+        self.cut_short = True
+        place = "" if at is None else f" at byte {at} of the compressed file"
+        self.problems.append(TraceWarning("damaged_compression", f"the {kind} data are damaged{place}: {why}"))
+
+
+class PlainReader(io.RawIOBase):
+    """A Plain as a file to read from."""
+
+    def __init__(self, plain: Plain) -> None:
+        self._blocks = iter(plain)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what comes next."""
+        if not self._rest:
+            self._rest = next(self._blocks, b"")
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+class _Gunzip:
+    """Members of a gzip file, one after the other, as far as they can be read."""
+
+    def __init__(self, below: Iterator[bytes], plain: Plain, source: BinaryIO | None) -> None:
+        self._below = below
+        self._plain = plain
+        self._source = source
+
+    def blocks(self) -> Iterator[bytes]:
+        from isal import isal_zlib
+
+        data, consumed = next(self._below, b""), 0
+        while data:
+            member, start, produced = isal_zlib.decompressobj(31), consumed, 0
+            while not member.eof:
+                try:
+                    block = member.decompress(data, OUTPUT_BYTES)
+                except (isal_zlib.error, zlib.error, ValueError) as error:
+                    yield from self._rescue(start, produced)
+                    self._plain.lost("gzip", str(error).split(": ")[-1], consumed)
+                    data, consumed = self._next_member(data[1:], consumed + 1)
+                    break
+                produced += len(block)
+                rest = member.unused_data if member.eof else member.unconsumed_tail
+                consumed += len(data) - len(rest)
+                data = rest
+                if block:
+                    yield block
+                elif not data and not member.eof:
+                    data = next(self._below, b"")
+                    if not data:
+                        self._plain.lost("gzip", "it ends before the data do (truncated)")
+                        return
+            if member.eof:
+                data, consumed = self._after_member(data, consumed)
+
+    def _after_member(self, data: bytes, consumed: int) -> tuple[bytes, int]:
+        """Skip padding; return the start of the next member, or nothing."""
+        while True:
+            stripped = data.lstrip(b"\0")
+            consumed += len(data) - len(stripped)
+            data = stripped
+            if len(data) >= 3:
+                break
+            more = next(self._below, b"")
+            if not more:
+                break
+            data += more
+        if data and not data.startswith(b"\x1f\x8b\x08"):
+            self._plain.problems.append(
+                TraceWarning("trailing_data", f"bytes after the gzip data, from byte {consumed} on, were ignored")
+            )
+            return b"", consumed
+        return data, consumed
+
+    def _next_member(self, data: bytes, consumed: int) -> tuple[bytes, int]:
+        """Search for a later member of a damaged file."""
+        while True:
+            at = data.find(b"\x1f\x8b\x08")
+            if at >= 0 and (at + 3 >= len(data) or data[at + 3] < 32):
+                return data[at:], consumed + at
+            keep = data[at + 1 :] if at >= 0 else data[-2:]
+            consumed += len(data) - len(keep)
+            more = next(self._below, b"")
+            if not more:
+                return b"", consumed
+            data = keep + more
+
+    def _rescue(self, start: int, produced: int) -> Iterator[bytes]:
+        """Decompress a damaged member again, byte by byte near the damage, to get all that precedes it."""
+        if self._source is None:
+            return
+        back = self._source.tell()
+        try:
+            self._source.seek(start)
+            head = self._source.read(READ_BYTES)
+            body = _after_gzip_header(head)
+            if body is not None:
+                yield from _inflate_carefully(self._source, head[body:], produced)
+        finally:
+            self._source.seek(back)
+
+
+def _after_gzip_header(head: bytes) -> int | None:
+    """Return where the deflate data start."""
+    if len(head) < 18 or head[:3] != b"\x1f\x8b\x08":
+        return None
+    flags, at = head[3], 10
+    if flags & 4:
+        at += 2 + int.from_bytes(head[at : at + 2], "little")
+    for flag in (8, 16):
+        if flags & flag:
+            at = head.find(b"\0", at) + 1
+            if at == 0:
+                return None
+    return at + (2 if flags & 2 else 0)
+
+
+def _inflate_carefully(source: BinaryIO, data: bytes, known: int) -> Iterator[bytes]:
+    """Yield what follows the first ``known`` bytes of raw deflate data, up to the damage."""
+    inflate, produced = zlib.decompressobj(-15), 0
+    while data and not inflate.eof:
+        step = len(data) if produced + len(data) * 1100 < known else 1
+        for piece in (data[i : i + step] for i in range(0, len(data), step)):
+            try:
+                block = inflate.decompress(piece)
+            except zlib.error:
+                return
+            fresh = block[max(0, known - produced) :]
+            produced += len(block)
+            if fresh:
+                yield fresh
+            if inflate.eof:
+                return
+        data = source.read(4096)
+
+
+def _peel(below: Iterator[bytes], make: Callable[[], Decompressor], kind: str, plain: Plain) -> Iterator[bytes]:
+    """Decompress one or more streams of bzip2, xz or zstd."""
+    decompressor, data = make(), b""
+    try:
+        for data in below:
+            rest = data
+            while rest:
+                for at in range(0, len(rest), 16 << 10):
+                    piece = rest[at : at + (16 << 10)]
+                    block = decompressor.decompress(piece)
+                    if block:
+                        yield block
+                    if decompressor.eof:
+                        rest = (decompressor.unused_data + rest[at + len(piece) :]).lstrip(b"\0")
+                        decompressor = make()
+                        break
+                else:
+                    rest = b""
+    except EOFError:
+        return
+    except (OSError, lzma.LZMAError, ValueError, RuntimeError) as error:
+        plain.lost(kind, str(error))
+        return
+    except Exception as error:  # the zstd packages have their own exception classes
+        if "zstd" not in type(error).__module__.lower():
+            raise
+        plain.lost(kind, str(error))
+        return
+    if not decompressor.eof and data:
+        plain.cut_short = plain.cut_short or _in_progress(decompressor)
+
+
+def _in_progress(decompressor: Decompressor) -> bool:
+    """Whether a decompressor has begun a stream and not ended it (a fresh one has not begun)."""
+    return bool(getattr(decompressor, "needs_input", False)) and not decompressor.eof
+
+
+def _zstd(path: str) -> Any:
+    """Return a zstd decompressor from whichever package is there."""
+    for module in ("compression.zstd", "backports.zstd"):
+        try:
+            found = __import__(module, fromlist=["ZstdDecompressor"])
+        except ImportError:
+            continue
+        return found.ZstdDecompressor()
+    try:
+        import zstandard
+    except ImportError:
+        raise TraceError(path, "is compressed with zstd; `pip install zstandard`, or decompress it first") from None
+    return zstandard.ZstdDecompressor().decompressobj()
+
+
+def _utf16(below: Iterator[bytes]) -> Iterator[bytes]:
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    for block in below:
+        yield decoder.decode(block).encode("utf-8", "replace")
+    yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+
+
+def _chain(head: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    if head:
+        yield head
+    yield from blocks
+
+
+def describe_unknown(head: bytes) -> str:
+    """Say what a file that holds no JSON seems to be."""
+    text = head.lstrip()
+    for magic, name in KNOWN_OTHERS:
+        if text[: len(magic)].lower() == magic.lower():
+            return f"not a trace: it is {name}"
+    if not head.strip(b"\0"):
+        return "not a trace: it holds only zero bytes"
+    shown = ascii(head[:16].decode("latin-1"))
+    return f"not a JSON trace: it starts with {shown}"

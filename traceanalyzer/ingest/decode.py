@@ -1,0 +1,202 @@
+"""One window of the event list -> frames. The only place that knows how JSON becomes columns.
+
+``decode_window`` is a pure function of the bytes, so that a native decoder could take its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from traceanalyzer.ingest import columns
+from traceanalyzer.ingest.events import (
+    EXTRA_KEYS,
+    EXTRA_MARKERS,
+    IDS,
+    INTEGERS,
+    Event,
+    ExactEvent,
+)
+from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, EVENT_SCHEMA, group_of, today
+
+EVENTS = msgspec.json.Decoder(list[Event])
+EXACT_EVENTS = msgspec.json.Decoder(list[ExactEvent])
+NO_ARGS = msgspec.json.decode(b'{"args":{}}', type=Event).args
+PAIRS = "pairs"
+TEXTS = columns.JsonTexts()
+TEXT_ARGS = ("grid", "block", "input_dims", "input_types", "concrete_inputs")
+
+
+@dataclass
+class Decoded:
+    """What one window holds.
+
+    Attributes:
+        events: elements of the event list in it, of every phase.
+        frames: rows by group of files, columns of EVENT_SCHEMA, ``index`` counted from the window's start. The
+            group ``pairs`` has the column ``ph`` too and holds begin and end events to be joined later.
+        bad_device, bad_host: positions of complete events without usable times.
+        oversize: (group, column, row, text) of ids that do not fit in 64 bit.
+        process_names, thread_names: from metadata events.
+    """
+
+    events: int = 0
+    frames: dict[str, pl.DataFrame] = field(default_factory=dict)
+    bad_device: list[int] = field(default_factory=list)
+    bad_host: list[int] = field(default_factory=list)
+    oversize: list[tuple[str, str, int, str]] = field(default_factory=list)
+    process_names: dict[str, str] = field(default_factory=dict)
+    thread_names: dict[str, str] = field(default_factory=dict)
+
+
+def decode_events(data: bytes | memoryview, *, exact: bool) -> list[Any]:
+    """Decode the text of a JSON list of events; ``exact`` keeps times as written.
+
+    Raises:
+        msgspec.DecodeError, msgspec.ValidationError, RecursionError: not valid JSON, or not a list of events.
+    """
+    return EXACT_EVENTS.decode(data) if exact else EVENTS.decode(data)
+
+
+def build(events: Sequence[Any], *, exact: bool) -> Decoded:
+    """Turn decoded events into frames.
+
+    Raises:
+        columns.NeedsExactTimes: decode again with ``exact``.
+    """
+    decoded = Decoded(events=len(events))
+    groups: dict[str, tuple[list[int], list[Any]]] = {}
+    for index, event in enumerate(events):
+        phase = event.ph
+        if phase == "X":
+            group = _group(event.cat)
+        elif phase in {"B", "E"}:
+            group = PAIRS
+        else:
+            if phase == "M":
+                _note_names(event, decoded)
+            continue
+        rows = groups.get(group)
+        if rows is None:
+            rows = groups[group] = ([], [])
+        rows[0].append(index)
+        rows[1].append(event)
+    for group, (index, rows) in groups.items():
+        frame = _frame(group, index, rows, decoded, exact=exact)
+        decoded.frames[group] = frame if group == PAIRS else _usable(frame, group, decoded)
+    return decoded
+
+
+@lru_cache(maxsize=4096)
+def _category(value: Any) -> str | None:
+    text = columns._label(value)
+    return None if text is None else today(text)
+
+
+@lru_cache(maxsize=4096)
+def _group(value: Any) -> str:
+    return group_of(_category(value))
+
+
+def _note_names(event: Any, decoded: Decoded) -> None:
+    """Keep the labels that metadata events give to processes and threads."""
+    label = event.args.label if event.args is not None else None
+    pid = columns._label(event.pid)
+    if not isinstance(label, str) or pid is None:
+        return
+    if event.name == "process_name":
+        decoded.process_names[pid] = label
+    elif event.name == "thread_name":
+        decoded.thread_names[f"{pid}/{columns._label(event.tid)}"] = label
+
+
+def _frame(group: str, index: list[int], rows: list[Any], decoded: Decoded, *, exact: bool) -> pl.DataFrame:
+    times = columns.times_from_text if exact else columns.times_from_floats
+    series: dict[str, pl.Series] = {
+        "index": pl.Series(index, dtype=pl.Int64),
+        "cat": pl.Series([_category(event.cat) for event in rows], dtype=pl.String),
+        "name": columns.labels(_values(rows, "name")),
+        "pid": columns.labels(_values(rows, "pid")),
+        "tid": columns.labels(_values(rows, "tid")),
+        "start_ns": times(_values(rows, "ts")),
+        "dur_ns": times(_values(rows, "dur")),
+    }
+    if group != "python":
+        args = [NO_ARGS if event.args is None else event.args for event in rows]
+        series |= _arg_columns(group, args, decoded)
+    absent = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in EVENT_SCHEMA.items() if name not in series]
+    frame = pl.DataFrame(series).with_columns(absent).select(list(EVENT_SCHEMA))
+    if group == PAIRS:
+        frame = frame.with_columns(ph=pl.Series(_values(rows, "ph"), dtype=pl.String))
+    return frame.cast({name: dtype for name, dtype in EVENT_SCHEMA.items() if dtype == pl.Categorical})
+
+
+def _values(rows: Sequence[Any], name: str) -> list[Any]:
+    return list(map(attrgetter(name), rows))
+
+
+def _arg_columns(group: str, args: list[Any], decoded: Decoded) -> dict[str, pl.Series]:
+    series: dict[str, pl.Series] = {}
+    for name in INTEGERS:
+        if (values := _present(args, name)) is not None:
+            series[name] = columns.integers(values, EVENT_SCHEMA[name])
+    for name in IDS:
+        if (values := _present(args, name, f"old_{name}")) is not None:
+            series[name], oversize = columns.ids(values)
+            decoded.oversize += [(group, name, row, text) for row, text in oversize.items()]
+    for name in TEXT_ARGS:
+        older = "old_input_dims" if name == "input_dims" else None
+        if (values := _present(args, name, older)) is not None:
+            series[name] = TEXTS.column(values)
+    if (values := _present(args, "kernel")) is not None:
+        series["launched_kernel"] = columns.labels(values)
+    if any(_present(args, marker) is not None for marker in EXTRA_MARKERS):
+        series["extra"] = pl.Series([_extra(each) for each in args], dtype=pl.String)
+    return series
+
+
+def _present(args: list[Any], name: str, older: str | None = None) -> list[Any] | None:
+    """Return one arg of every event, or None where no event has it."""
+    values = _values(args, name)
+    missing = values.count(None)
+    if missing and older is not None:
+        old = _values(args, older)
+        if old.count(None) < len(old):
+            values = [a if a is not None else b for a, b in zip(values, old, strict=True)]
+            missing = values.count(None)
+    return None if missing == len(values) else values
+
+
+def _extra(args: Any) -> str | None:
+    if all(getattr(args, marker) is None for marker in EXTRA_MARKERS):
+        return None
+    kept = ((key, getattr(args, name)) for name, key in EXTRA_KEYS.items())
+    return "{" + ", ".join(f'"{key}": {bytes(raw).decode()}' for key, raw in kept if raw is not None) + "}"
+
+
+def _usable(frame: pl.DataFrame, group: str, decoded: Decoded) -> pl.DataFrame:
+    """Leave out events without usable times and note where they stood."""
+    start, dur = pl.col("start_ns"), pl.col("dur_ns")
+    latest = columns.MAX_TIME_NS
+    good = (start >= 0) & (dur >= 0) & (start < latest) & (dur < latest) & ((start > 0) | (dur > 0))
+    mask = frame.select(good.fill_null(value=False)).to_series()
+    if mask.all():
+        return frame
+    bad = frame.filter(~mask)
+    on_device = bad["cat"].cast(pl.String).is_in(DEVICE_CATEGORIES)
+    decoded.bad_device += bad.filter(on_device)["index"].to_list()
+    decoded.bad_host += bad.filter(~on_device)["index"].to_list()
+    if decoded.oversize:
+        kept = {int(row): new for new, row in enumerate(mask.arg_true())}
+        decoded.oversize = [
+            (g, column, kept[row] if g == group else row, text)
+            for g, column, row, text in decoded.oversize
+            if g != group or row in kept
+        ]
+    return frame.filter(mask)

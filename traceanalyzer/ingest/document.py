@@ -1,0 +1,403 @@
+"""The text of a trace -> windows of whole events, and the facts around the event list.
+
+The file is never held whole: a window is cut where one event ends and the next begins, so that each can be decoded
+on its own. What precedes and follows the event list is read key by key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from traceanalyzer.problems import TraceWarning
+
+MAX_EVENT_BYTES = 64 << 20
+MAX_VALUE_BYTES = 16 << 20
+LOOKAHEAD = 4096
+
+EVENT_BOUNDARY = re.compile(rb"\}[\s,]*(?=\{)")
+LIST_END = re.compile(rb"(?:\}\s*,?|\A)\s*\](?=\s*(?:\Z|\}\s*(?:[^\s,}\]]|\Z)|,\s*\"[^\"\\]{0,200}\"\s*:|[^\s,}\]]))")
+EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
+TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\],]', re.DOTALL)
+SPACE = re.compile(rb"\s*")
+LOOSE_EVENT = re.compile(rb'\{\s*"(?:ph|cat|name|ts|pid)"')
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of the event list.
+
+    Attributes:
+        number: position among the windows.
+        offset, line: where it starts in the decompressed file (0-based byte, 1-based line).
+        data: the events' text, with separators between them, without the list's brackets.
+        last: nothing follows in the list.
+        cut_off: the file ended before the list did.
+    """
+
+    number: int
+    offset: int
+    line: int
+    data: bytes
+    last: bool = False
+    cut_off: bool = False
+
+
+class NotATrace(Exception):  # noqa: N818  it is an answer, not an error
+    """The text is no trace; the message says why.
+
+    Attributes:
+        damaged: it may have been one.
+    """
+
+    def __init__(self, why: str, *, damaged: bool = False) -> None:
+        super().__init__(why)
+        self.damaged = damaged
+
+
+class _Ended(Exception):  # noqa: N818
+    """The text ended inside a value."""
+
+
+class _Damaged(Exception):  # noqa: N818
+    """The text is not JSON here."""
+
+
+class Document:
+    """Reads one trace from blocks of text.
+
+    Attributes:
+        root: the values at the root beside the events, by key.
+        problems: what was wrong outside of events.
+    """
+
+    def __init__(self, blocks: Iterable[bytes], window_bytes: int) -> None:
+        self.root: dict[str, Any] = {}
+        self.problems: list[TraceWarning] = []
+        self.list_root = False
+        self._blocks = iter(blocks)
+        self._window_bytes = window_bytes
+        self._buffer = b""
+        self._offset = 0
+        self._line = 1
+        self._ended = False
+        self._number = 0
+
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of text read so far."""
+        return self._offset + len(self._buffer)
+
+    def windows(self) -> Iterator[Window]:
+        """Yield the event list in pieces; the root is complete when the last was taken.
+
+        Raises:
+            NotATrace: it cannot be one.
+        """
+        self._start()
+        if self.list_root:
+            yield from self._event_windows()
+            self._after_root()
+            return
+        if not self._keys_until_events():
+            if not self.root and not self.problems:
+                raise NotATrace("empty JSON object: no events in it")
+            raise NotATrace("JSON, but not a profiler trace: it has no traceEvents")
+        yield from self._event_windows()
+        while self._tail_has_more_events():
+            self._warn("duplicate_key", "a second traceEvents list was read as a continuation of the first")
+            yield from self._event_windows()
+
+    # The buffer.
+
+    def _fill(self, size: int) -> bool:
+        """Have at least ``size`` bytes in the buffer; false where the text ends before."""
+        if len(self._buffer) >= size:
+            return True
+        parts, have = [self._buffer], len(self._buffer)
+        while have < size and not self._ended:
+            block = next(self._blocks, None)
+            if block is None:
+                self._ended = True
+                break
+            parts.append(block)
+            have += len(block)
+        self._buffer = b"".join(parts)
+        return have >= size
+
+    def _drop(self, size: int) -> None:
+        self._line += self._buffer.count(b"\n", 0, size)
+        self._offset += size
+        self._buffer = self._buffer[size:]
+
+    def _skip_space(self) -> bytes:
+        """Move to the next byte that is no white space and return it, or b'' at the end."""
+        while True:
+            end = SPACE.match(self._buffer).end()  # type: ignore[union-attr]
+            self._drop(end)
+            if self._buffer or not self._fill(1):
+                return self._buffer[:1]
+
+    def _where(self) -> str:
+        return f"from byte {self._offset}, line {self._line} on"
+
+    def _warn(self, code: str, message: str) -> None:
+        self.problems.append(TraceWarning(code, message, byte_offset=self._offset, line=self._line))
+
+    # Before the events.
+
+    def _start(self) -> None:
+        self._fill(3)
+        if self._buffer.startswith(b"\xef\xbb\xbf"):
+            self._drop(3)
+        first = self._skip_space()
+        if not first:
+            raise NotATrace("empty: there are no data in it", damaged=True)
+        if first not in b"{[":
+            self._skip_preamble()
+            first = self._buffer[:1]
+        self.list_root = first == b"["
+        if self.list_root or not self._is_bare_event():
+            self._drop(1)
+        else:
+            self.list_root = True
+            self._warn("no_list", "the events are not in a list (one JSON object each)")
+
+    def _skip_preamble(self) -> None:
+        """Skip text before the JSON, such as a line of a log."""
+        self._fill(1 << 16)
+        found = EVENT_LIST.search(self._buffer)
+        start = self._buffer.rfind(b"{", 0, found.start()) if found else -1
+        first_brace = self._buffer.find(b"{", 0, found.start()) if found else -1
+        if first_brace < 0 or start < 0:
+            raise NotATrace("")
+        self._warn("leading_data", f"{first_brace} bytes before the JSON were ignored")
+        self._drop(first_brace)
+
+    def _is_bare_event(self) -> bool:
+        """Whether the text is events one after another, without a list around them."""
+        self._fill(1 << 16)
+        if not LOOSE_EVENT.match(self._buffer) or b'"traceEvents"' in self._buffer:
+            return False
+        try:
+            end = self._value_end(0)
+            event = msgspec.json.decode(self._buffer[:end])
+        except (_Ended, _Damaged, msgspec.DecodeError, RecursionError):
+            return False
+        return isinstance(event, dict) and "ph" in event
+
+    def _keys_until_events(self) -> bool:
+        """Read keys of the root until the event list begins; false where the root has none."""
+        try:
+            return self._keys()
+        except _Ended:
+            if self._seek_events():
+                return True
+            if not self.root:
+                raise NotATrace("cut off before the first event: the file is incomplete", damaged=True) from None
+            raise NotATrace("the file is incomplete: it is cut off before the event list", damaged=True) from None
+        except _Damaged:
+            if self._seek_events():
+                self._warn("damaged_header", "the part before the event list is not valid JSON and was read in part")
+                return True
+            raise NotATrace(
+                f"not valid JSON at byte {self._offset} (line {self._line}), and no traceEvents after it", damaged=True
+            ) from None
+
+    def _seek_events(self) -> bool:
+        while True:
+            found = EVENT_LIST.search(self._buffer)
+            if found:
+                self._drop(found.end())
+                return True
+            if self._ended:
+                return False
+            self._drop(max(0, len(self._buffer) - 64))
+            self._fill(len(self._buffer) + (1 << 20))
+
+    def _keys(self) -> bool:
+        """Read ``"key": value`` pairs; true when the value of traceEvents begins, false at the root's end."""
+        while True:
+            byte = self._skip_space()
+            if byte == b"}":
+                self._drop(1)
+                return False
+            if byte == b",":
+                self._drop(1)
+                continue
+            if byte != b'"':
+                raise _Ended if not byte else _Damaged
+            end = self._value_end(0)
+            key = _value(self._buffer[:end])
+            self._drop(end)
+            if self._skip_space() != b":":
+                raise _Ended if not self._buffer else _Damaged
+            self._drop(1)
+            byte = self._skip_space()
+            if key == "traceEvents" and byte == b"[":
+                self._drop(1)
+                return True
+            self._root_value(str(key))
+
+    def _root_value(self, key: str) -> None:
+        end = self._value_end(0)
+        text = self._buffer[:end]
+        if not text.strip():
+            raise _Damaged
+        try:
+            self.root[key] = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            value = _value(text)
+            if value is None:
+                self._warn("unreadable_value", f"the value of {key!r} is not valid JSON and was ignored")
+            else:
+                self.root[key] = value
+        self._drop(end)
+
+    def _value_end(self, at: int) -> int:
+        """Return where the JSON value that starts at ``at`` ends, reading more text as needed."""
+        depth = 0
+        position = at
+        while True:
+            token = TOKEN.search(self._buffer, position)
+            unclosed = token is not None and token[0] == b'"'
+            if token is None or unclosed:
+                if not token and depth == 0 and self._ended:
+                    return len(self._buffer)
+                if len(self._buffer) - at > MAX_VALUE_BYTES:
+                    raise _Damaged
+                position = token.start() if token else len(self._buffer)
+                if not self._fill(2 * len(self._buffer) + (1 << 16)) and position >= len(self._buffer) - 1:
+                    raise _Ended
+                if self._ended and unclosed and TOKEN.search(self._buffer, position)[0] == b'"':  # type: ignore[index]
+                    raise _Ended
+                continue
+            byte = token[0]
+            if byte in {b"{", b"["}:
+                depth += 1
+            elif byte in {b"}", b"]"}:
+                depth -= 1
+                if depth < 0:
+                    return token.start()
+                if depth == 0:
+                    return token.end()
+            elif depth == 0:
+                return token.start() if byte == b"," else token.end()
+            position = token.end()
+
+    # The events.
+
+    def _event_windows(self) -> Iterator[Window]:
+        while True:
+            more = self._fill(self._window_bytes)
+            limit = len(self._buffer) - LOOKAHEAD if not self._ended else len(self._buffer)
+            end = self._list_end(limit)
+            if end is not None:
+                window = self._take(end, last=True)
+                if self._buffer[:1] == b"]" or self._skip_space() == b"]":
+                    self._drop(1)
+                yield window
+                return
+            if not more and self._ended:
+                yield self._take(len(self._buffer), last=True, cut_off=not self._bare_list_ended())
+                return
+            cut = self._boundary(limit)
+            if cut is None:
+                self._grow()
+                continue
+            yield self._take(cut)
+
+    def _bare_list_ended(self) -> bool:
+        return any(problem.code == "no_list" for problem in self.problems)
+
+    def _take(self, size: int, *, last: bool = False, cut_off: bool = False) -> Window:
+        window = Window(self._number, self._offset, self._line, self._buffer[:size], last, cut_off)
+        self._number += 2  # odd numbers are left for events found between two windows
+        self._drop(size)
+        return window
+
+    def _grow(self) -> None:
+        if len(self._buffer) > MAX_EVENT_BYTES:
+            raise NotATrace(
+                f"no event ends within {MAX_EVENT_BYTES >> 20} MiB after byte {self._offset} (line {self._line})",
+                damaged=True,
+            )
+        self._fill(2 * len(self._buffer))
+
+    def _boundary(self, limit: int) -> int | None:
+        """Return the end of the last event boundary before ``limit``."""
+        reach = 1 << 16
+        while True:
+            start = max(0, limit - reach)
+            last = None
+            for last in EVENT_BOUNDARY.finditer(self._buffer, start, limit):
+                pass
+            if last is not None:
+                return last.end()
+            if start == 0:
+                return None
+            reach *= 16
+
+    def _list_end(self, limit: int) -> int | None:
+        """Return where the event list ends in the buffer (its bracket), or null where it goes on."""
+        for found in LIST_END.finditer(self._buffer, 0, limit):
+            bracket = found.end() - 1
+            if self._really_ends(bracket):
+                return bracket
+        return None
+
+    def _really_ends(self, bracket: int) -> bool:
+        """Tell the list's own bracket from one inside an event: only there everything before it is complete."""
+        if not self._buffer[:bracket].strip():
+            return True
+        try:
+            msgspec.json.decode(b"[" + self._buffer[:bracket].strip().rstrip(b",") + b"]", type=list[msgspec.Raw])
+        except (msgspec.DecodeError, RecursionError):
+            self._fill(bracket + LOOKAHEAD)
+            return b'"ph"' not in self._buffer[bracket : bracket + LOOKAHEAD]
+        return True
+
+    # After the events.
+
+    def _tail_has_more_events(self) -> bool:
+        if self._ended and not self._buffer.strip():
+            if not any(p.code == "truncated" for p in self.problems):
+                self._warn("truncated_tail", "the file is incomplete: it ends right after the event list")
+            return False
+        try:
+            if self._keys():
+                return True
+        except _Ended:
+            self._warn("truncated_tail", "the file is incomplete: it ends within the metadata after the event list")
+            return False
+        except _Damaged:
+            self._after_damage()
+            return False
+        self._after_root()
+        return False
+
+    def _after_damage(self) -> None:
+        self._warn("damaged_tail", "the text after the event list is not valid JSON; the rest was ignored")
+
+    def _after_root(self) -> None:
+        """Say what follows the document."""
+        first = self._skip_space()
+        if not first:
+            return
+        head = self._buffer[:256]
+        what = "zero bytes" if not head.strip(b"\0") else "another document" if first in b"{[" else "extra data"
+        self._warn("trailing_data", f"{what} after the end of the trace ({self._where()}), ignored")
+
+
+def _value(text: bytes) -> Any:
+    """Decode a value that the strict decoder refuses, as far as Python's own can."""
+    import json
+
+    try:
+        return json.loads(text.decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,291 @@
+"""What can only be said once the whole trace was read: offsets, pairs, ids, clipped durations, metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from traceanalyzer.ingest.document import Document, Window
+from traceanalyzer.ingest.ids import replace_oversize
+from traceanalyzer.ingest.metadata import Source, TraceMetadata
+from traceanalyzer.ingest.pairs import join_pairs
+from traceanalyzer.ingest.ranks import placement
+from traceanalyzer.ingest.sanitize import implausible_durations, stray_times
+from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, group_of
+from traceanalyzer.ingest.store import Store, position
+from traceanalyzer.ingest.window import PartWriter, Place, WindowDecoder, WindowReport
+from traceanalyzer.problems import TraceError, TraceWarning
+
+PAIRS = "pairs"
+ROOT_KEPT_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A trace whose windows were decoded.
+
+    Attributes:
+        document: read to its end.
+        reports: one a window, any order.
+        cut_off: whether the event list ended before its closing bracket.
+        directory: the store being written.
+    """
+
+    document: Document
+    reports: list[WindowReport]
+    cut_off: bool
+    directory: Path
+
+
+def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]) -> Store:
+    """Complete a store.
+
+    Raises:
+        TraceError: there are no events in the trace.
+    """
+    directory = reading.directory
+    writer = PartWriter(directory, "z")
+    reports = [*reading.reports, *_rejoined(reading.reports, writer)]
+    reports.sort(key=lambda report: report.number)
+    warnings = list(compression)
+    warnings += _pair_warnings(directory, writer)
+    writer.flush()
+    starts = _window_starts(reports)
+    oversize = replace_oversize(directory, [each for report in reports for each in report.oversize])
+    store = Store(directory, TraceMetadata(source, 0), starts)
+    warnings += _drop_strays(store)
+    warnings += _clip(store)
+    events = sum(report.events for report in reports)
+    warnings += _reading_warnings(reading, reports, events)
+    base = _base(store, source.path, reports)
+    if not store.files("device"):
+        warnings.append(
+            TraceWarning(
+                "cpu_only",
+                "no GPU kernels in this trace (CPU only): record CUDA/GPU activity (ProfilerActivity.CUDA) to see them",
+            )
+        )
+    damaged = any(w.code in {"truncated", "damaged_compression", "unreadable_events"} for w in warnings)
+    source = replace(source, events=events, recovered_events=events if damaged else None)
+    metadata = _metadata(reading.document.root, source, base, reports)
+    warnings += [*reading.document.problems, *metadata.warnings]
+    metadata = replace(
+        metadata, oversize_ids=oversize, warnings=tuple(warning.at(source.path) for warning in _once(warnings))
+    )
+    store = replace(store, metadata=metadata)
+    store.write_manifest()
+    return store
+
+
+def _window_starts(reports: Sequence[WindowReport]) -> tuple[int, ...]:
+    """Return the position of each window's first event; numbers that no window has repeat the next one's."""
+    starts, total = [], 0
+    counts = {report.number: report.events for report in reports}
+    for number in range(max(counts, default=0) + 1):
+        starts.append(total)
+        total += counts.get(number, 0)
+    return tuple(starts)
+
+
+def _rejoined(reports: Sequence[WindowReport], writer: PartWriter) -> list[WindowReport]:
+    """Read events that the cut between two windows went through (a cut can only be guessed at)."""
+    by_number = {report.number: report for report in reports}
+    found = []
+    for report in reports:
+        following = by_number.get(report.number + 2)
+        if report.tail is None or following is None or following.head is None:
+            continue
+        place = report.lost[-1]
+        number = report.number + 1
+        joined = WindowDecoder(writer).decode(Window(number, *place, report.tail + following.head))
+        if joined.events and not joined.lost:
+            report.lost.pop()
+            following.lost.pop(0)
+            found.append(joined)
+    return found
+
+
+def _pair_warnings(directory: Path, writer: PartWriter) -> list[TraceWarning]:
+    """Join begin and end events, where the trace has some, and say so."""
+    files = sorted(directory.glob(f"{PAIRS}-*.parquet"))
+    if not files:
+        return []
+    joined, begins, ends = join_pairs(pl.read_parquet(files))
+    group = (
+        pl.col("cat")
+        .cast(pl.String)
+        .replace_strict(
+            {name: group_of(name) for name in joined["cat"].cast(pl.String).unique() if name is not None},
+            default="other",
+        )
+    )
+    parts = joined.with_columns(group=group).partition_by("group", as_dict=True, include_key=False)
+    writer.add(0, {str(key[0]): part for key, part in parts.items()})
+    for file in files:
+        file.unlink()
+    message = f"{joined.height} events were recorded as begin/end (B/E) pairs and joined into complete events"
+    warnings = [TraceWarning("begin_end_pairs", message, count=joined.height)]
+    if begins or ends:
+        message = f"{begins} begin (B) and {ends} end (E) events are unmatched and were ignored"
+        warnings.append(TraceWarning("unmatched_begin_end", message, count=begins + ends))
+    return warnings
+
+
+def _drop_strays(store: Store) -> list[TraceWarning]:
+    if not store.files("device"):
+        return []
+    strays = stray_times(store.scan(DEVICE_CATEGORIES), store.scan(("cuda_runtime", "user_annotation", "cpu_op")))
+    if strays.is_empty():
+        return []
+    _rewrite(store, "device", lambda frame: frame.join(strays, on="index", how="anti"))
+    message = f"{strays.height} GPU events lie more than a day from the others in time (invalid times) and were skipped"
+    return [TraceWarning("invalid_gpu_times", message, count=strays.height)]
+
+
+def _clip(store: Store) -> list[TraceWarning]:
+    if not store.files("device"):
+        return []
+    cut = implausible_durations(store.scan(DEVICE_CATEGORIES))
+    if cut.is_empty():
+        return []
+    new = cut.select("index", clipped_ns="dur_ns")
+
+    def clip(frame: pl.DataFrame) -> pl.DataFrame:
+        joined = frame.join(new, on="index", how="left", maintain_order="left")
+        return joined.with_columns(dur_ns=pl.coalesce("clipped_ns", "dur_ns")).drop("clipped_ns")
+
+    _rewrite(store, "device", clip)
+    longest = cut.sort("raw_ns", descending=True).row(0, named=True)
+    message = (
+        f"{cut.height} GPU event(s) have an implausible duration (longer than {longest['raw_ns'] / 1e6:.3f} ms at most, "
+        f"overlapping later kernels of their own stream) and were clipped where the next one starts: "
+        f"first {longest['name']!r}"
+    )
+    return [TraceWarning("clipped_durations", message, count=cut.height)]
+
+
+def _rewrite(store: Store, group: str, change: Any) -> None:
+    """Change the rows of a group's files; ``change`` sees positions in the event list as ``index``."""
+    for file in store.files(group):
+        frame = pl.read_parquet(file)
+        placed = frame.with_columns(packed="index", index=position(store.window_starts))
+        changed = change(placed).with_columns(index="packed").drop("packed")
+        if not changed.equals(frame):
+            changed.write_parquet(file, compression="zstd", compression_level=1)
+
+
+def _base(store: Store, path: str, reports: Sequence[WindowReport]) -> int:
+    base = store.scan().select(pl.col("start_ns").min()).collect().item()
+    if base is None:
+        bad = sum(report.bad_device + report.bad_host for report in reports)
+        listed = sum(report.events for report in reports)
+        why = f"none of its {bad} timed events has usable times" if bad else f"{listed} metadata records only"
+        raise TraceError(path, f"no events to analyse: {why if listed else 'the event list is empty'}")
+    return int(base)
+
+
+def _reading_warnings(reading: Reading, reports: Sequence[WindowReport], events: int) -> list[TraceWarning]:
+    lost = [place for report in reports for place in report.lost]
+    warnings = []
+    if reading.cut_off:
+        last_window = max(reading.reports, key=lambda report: report.number)
+        at = last_window.lost[-1] if last_window.lost else None
+        if at is not None:
+            lost.remove(at)
+        offset, line = at or (reading.document.text_bytes, None)
+        where = f"byte {offset}" + (f" (line {line})" if line else "")
+        message = f"the file is incomplete (truncated at {where}); {events} complete events before it were kept"
+        warnings.append(TraceWarning("truncated", message, count=events, byte_offset=offset, line=line))
+    if lost:
+        offset, line = lost[0]
+        message = (
+            f"{len(lost)} unreadable event(s) were skipped, the first at byte {offset} (line {line}): invalid JSON"
+        )
+        warnings.append(TraceWarning("unreadable_events", message, count=len(lost), byte_offset=offset, line=line))
+    return [*warnings, *_repair_warnings(reports), *_time_warnings(reports)]
+
+
+def _repair_warnings(reports: Sequence[WindowReport]) -> list[TraceWarning]:
+    kinds: dict[str, tuple[int, Place]] = {}
+    for report in reports:
+        for what, (count, place) in report.repaired.items():
+            before, first = kinds.get(what, (0, place))
+            kinds[what] = (before + count, first)
+    return [
+        TraceWarning(
+            "repaired_events",
+            f"{count} event(s) with {what} (invalid JSON) were repaired, the first at byte {place[0]} (line {place[1]})",
+            count=count,
+            byte_offset=place[0],
+            line=place[1],
+        )
+        for what, (count, place) in kinds.items()
+    ]
+
+
+def _time_warnings(reports: Sequence[WindowReport]) -> list[TraceWarning]:
+    warnings = []
+    for code, what, counts in (
+        ("invalid_gpu_times", "GPU", [(report.bad_device, report.bad_device_at) for report in reports]),
+        ("invalid_host_times", "host", [(report.bad_host, report.bad_host_at) for report in reports]),
+    ):
+        total = sum(count for count, _ in counts)
+        if total:
+            place = next((place for _, place in counts if place is not None), None)
+            message = f"{total} {what} events with unusable ts or dur (missing, zero, negative, NaN) were skipped"
+            offset, line = place or (None, None)
+            warnings.append(TraceWarning(code, message, count=total, byte_offset=offset, line=line))
+    return warnings
+
+
+def _metadata(root: dict[str, Any], source: Source, base: int, reports: Sequence[WindowReport]) -> TraceMetadata:
+    distributed = root.get("distributedInfo")
+    distributed = distributed if isinstance(distributed, dict) else {}
+    placed = placement(source.path, distributed)
+    base_time = root.get("baseTimeNanoseconds")
+    devices = root.get("deviceProperties")
+    process_names: dict[str, str] = {}
+    thread_names: dict[str, str] = {}
+    for report in reports:
+        process_names |= report.process_names
+        thread_names |= report.thread_names
+    taken = {"distributedInfo", "deviceProperties", "baseTimeNanoseconds"}
+    scalars = {key: value for key, value in root.items() if key not in taken and _is_small(value)}
+    return TraceMetadata(
+        source=source,
+        base_ns=base,
+        base_time_ns=_whole(base_time),
+        device_properties=tuple(each for each in devices if isinstance(each, dict))
+        if isinstance(devices, list)
+        else (),
+        distributed=distributed,
+        rank=placed.rank,
+        rank_source=placed.source,
+        world_size=placed.world_size,
+        parallel=placed.parallel,
+        process_names=process_names,
+        thread_names=thread_names,
+        properties=scalars,
+        warnings=placed.warnings,
+    )
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool) and len(str(value)) < ROOT_KEPT_BYTES
+
+
+def _whole(value: Any) -> int | None:
+    try:
+        return int(value) if isinstance(value, int | str | float) and not isinstance(value, bool) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _once(warnings: Sequence[TraceWarning]) -> list[TraceWarning]:
+    """Leave out what the truncation of the list already says about the tail."""
+    cut = any(warning.code == "truncated" for warning in warnings)
+    return [warning for warning in warnings if not (cut and warning.code == "truncated_tail")]

@@ -1,0 +1,257 @@
+"""Paths as given -> the traces that lie there: files, directories, archives and URLs are walked, nothing unpacked."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, BinaryIO, cast
+
+from traceanalyzer.ingest.container import Plain, PlainReader
+from traceanalyzer.ingest.ranks import FRONT_END, GRAPH_CAPTURE
+from traceanalyzer.ingest.store import METADATA_FILE
+from traceanalyzer.problems import TraceError, TraceWarning
+
+MAX_NESTING = 3
+MAX_MEMBERS = 10_000
+MAX_FILES = 100_000
+MAX_SPOOLED_BYTES = 16 << 30
+SIDE_FILES = (".txt", ".log", ".md", ".csv", ".py", ".yaml", ".yml", ".toml", ".html", ".png", ".svg", ".pdf", ".sh")
+"""Names of files that lie beside traces; they are skipped unless their first bytes say otherwise."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A stream that may be a trace, or the reason why it is none.
+
+    Attributes:
+        path: as shown to the user, ``archive!member`` for members.
+        size: bytes as stored.
+        plain: positioned at the start of the text, or null when skipped.
+        skipped: why.
+        problems: of the archive it lies in.
+    """
+
+    path: str
+    size: int
+    plain: Plain | None
+    skipped: str | None = None
+    problems: tuple[TraceWarning, ...] = ()
+
+
+def check_file(path: str) -> os.stat_result:
+    """Return a file's status.
+
+    Raises:
+        TraceError: it cannot be read, or is no regular file.
+    """
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError) as error:
+        raise TraceError(path, _os_reason(error)) from error
+    kinds = (
+        (stat.S_ISFIFO, "a pipe: save it to a file first"),
+        (stat.S_ISCHR, "a device, not a file"),
+        (stat.S_ISBLK, "a device, not a file"),
+        (stat.S_ISSOCK, "a socket, not a file"),
+    )
+    for is_kind, name in kinds:
+        if is_kind(status.st_mode):
+            raise TraceError(path, f"cannot be read as a trace: it is {name}")
+    return status
+
+
+def _os_reason(error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file or directory"
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    if isinstance(error, OSError):
+        return (error.strerror or str(error)).lower()
+    return str(error)
+
+
+def directory_entries(path: str) -> Iterator[tuple[str, bool]]:
+    """Yield what lies below a directory in order of name: (file, False), and (directory of a store, True).
+
+    Links to directories are not followed, and hidden files are left out.
+    """
+    count = 0
+    for folder, folders, files in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if METADATA_FILE in files:
+            folders.clear()
+            yield folder, True
+            continue
+        for name in sorted(files):
+            full = os.path.join(folder, name)
+            if name.startswith(".") or not os.path.isfile(full):
+                continue
+            count += 1
+            if count > MAX_FILES:
+                raise TraceError(path, f"more than {MAX_FILES} files in it: name the trace's own directory")
+            yield full, False
+
+
+def by_name(path: str) -> str | None:
+    """Return why a file found in a directory or an archive holds no trace, as far as its name tells."""
+    name = path.rsplit("/", 1)[-1]
+    if FRONT_END.search(name):
+        return "front-end process (async_llm): it records no GPU work"
+    if GRAPH_CAPTURE.search(path):
+        return "graph-capture trace: name it itself to read it"
+    if name.lower().endswith(SIDE_FILES):
+        return "not a trace, by its name"
+    return None
+
+
+@contextmanager
+def opened(path: str, on_read: Callable[[int], None] | None = None) -> Iterator[Plain]:
+    """Open a file for reading as plain text.
+
+    Raises:
+        TraceError: it cannot be opened.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            yield Plain(path, file, on_read)
+    except OSError as error:
+        raise TraceError(path, _os_reason(error)) from error
+
+
+def traces_in(plain: Plain, size: int, *, chosen: bool, nesting: int = 0) -> Iterator[Found]:
+    """Yield what may be traces in a stream: itself, or the members of the archive it is.
+
+    Each must be read before the next is asked for.
+
+    Args:
+        plain: at its start.
+        size: bytes as stored.
+        chosen: named by the user, so that its own name does not speak against it.
+        nesting: archives around this one.
+    """
+    reason = None if chosen else by_name(plain.path)
+    kind = None if reason else plain.peel()
+    if reason or kind is None:
+        yield Found(plain.path, size, None if reason else plain, reason)
+        return
+    if nesting >= MAX_NESTING:
+        raise TraceError(plain.path, f"archives are nested more than {MAX_NESTING} deep")
+    if kind == "tar":
+        yield from _tar_members(plain, nesting)
+    else:
+        with _seekable(plain) as file:
+            yield from _zip_members(plain, file, nesting)
+
+
+def _unsafe(name: str) -> bool:
+    path = PurePosixPath(name.replace("\\", "/"))
+    return path.is_absolute() or ".." in path.parts or (len(name) > 1 and name[1] == ":")
+
+
+def _tar_members(plain: Plain, nesting: int) -> Iterator[Found]:
+    count = 0
+    try:
+        with tarfile.open(fileobj=cast(IO[bytes], PlainReader(plain)), mode="r|") as archive:
+            for member in archive:
+                count += 1
+                if count > MAX_MEMBERS:
+                    raise TraceError(plain.path, f"more than {MAX_MEMBERS} members in the archive")
+                path = f"{plain.path}!{member.name}"
+                if member.isdir():
+                    continue
+                if not member.isfile():
+                    yield Found(path, 0, None, "link or special file in an archive: not followed")
+                elif _unsafe(member.name):
+                    yield Found(path, member.size, None, "unsafe name (absolute or with ..): not read")
+                elif (file := archive.extractfile(member)) is not None:
+                    yield from traces_in(_member(path, file), member.size, chosen=False, nesting=nesting + 1)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        problem = TraceWarning("damaged_archive", f"the archive is damaged or incomplete: {error}")
+        yield Found(plain.path, 0, None, f"archive cut off: {error}", (problem,))
+
+
+def _zip_members(plain: Plain, file: BinaryIO, nesting: int) -> Iterator[Found]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            if len(members) > MAX_MEMBERS:
+                raise TraceError(plain.path, f"more than {MAX_MEMBERS} members in the archive")
+            for member in members:
+                path = f"{plain.path}!{member.filename}"
+                if member.is_dir():
+                    continue
+                if _unsafe(member.filename):
+                    yield Found(path, member.compress_size, None, "unsafe name (absolute or with ..): not read")
+                elif stat.S_ISLNK(member.external_attr >> 16):
+                    yield Found(path, 0, None, "link or special file in an archive: not followed")
+                elif member.flag_bits & 1:
+                    yield Found(path, member.compress_size, None, "encrypted: unpack it first")
+                elif reason := by_name(path):
+                    yield Found(path, member.compress_size, None, reason)
+                else:
+                    with archive.open(member) as stream:
+                        inner = _member(path, stream, stored_bytes=member.compress_size)
+                        yield from traces_in(inner, member.compress_size, chosen=False, nesting=nesting + 1)
+    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        yield Found(
+            plain.path,
+            0,
+            None,
+            f"damaged or incomplete zip archive: {error}",
+            (TraceWarning("damaged_archive", f"the zip archive is damaged or incomplete: {error}"),),
+        )
+
+
+def _member(path: str, stream: IO[bytes], stored_bytes: int = 0) -> Plain:
+    return Plain(path, cast(BinaryIO, _Member(stream)), outer_bytes=stored_bytes)
+
+
+class _Member:
+    """A member's stream, read forwards only; what is damaged in it ends it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.damage: str | None = None
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, zlib_error()) as error:
+            self.damage = str(error)
+            return b""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def zlib_error() -> type[Exception]:
+    """Return the class of zlib's errors (imported late)."""
+    import zlib
+
+    return zlib.error
+
+
+@contextmanager
+def _seekable(plain: Plain) -> Iterator[BinaryIO]:
+    """Give a zip archive as a file to seek in: itself where possible, else a temporary copy on disk."""
+    source = plain.source
+    if not plain.layers and source.seekable():
+        source.seek(0)
+        yield source
+        return
+    with tempfile.TemporaryFile(prefix="traceanalyzer-") as copy:
+        total = 0
+        for block in plain:
+            total += len(block)
+            if total > MAX_SPOOLED_BYTES:
+                raise TraceError(plain.path, f"the archive inside is larger than {MAX_SPOOLED_BYTES >> 30} GiB")
+            copy.write(block)
+        copy.seek(0)
+        yield cast(BinaryIO, copy)

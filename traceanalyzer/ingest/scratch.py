@@ -1,0 +1,83 @@
+"""Directories that are being written: locked while their owner lives, removed by a later run when it died."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+PREFIX = ".traceanalyzer-tmp-"
+LOCK_FILE = "lock"
+
+
+class Scratch:
+    """A new directory below ``parent`` that vanishes unless it is published.
+
+    Attributes:
+        path: the directory.
+    """
+
+    def __init__(self, parent: Path) -> None:
+        remove_stale(parent)
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        self._lock: int | None = os.open(self.path / LOCK_FILE, os.O_CREAT | os.O_RDWR, 0o600)
+        _lock(self._lock)
+
+    def publish(self, target: Path) -> Path:
+        """Rename the directory to ``target``; where another process was first, its directory stays."""
+        (self.path / LOCK_FILE).unlink(missing_ok=True)
+        try:
+            self.path.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+            shutil.rmtree(self.path, ignore_errors=True)
+        self._unlock()
+        return target
+
+    def keep_until_exit(self) -> Path:
+        """Leave the directory in place until this process ends."""
+        atexit.register(self.discard)
+        return self.path
+
+    def discard(self) -> None:
+        """Remove the directory, if it was not published."""
+        if self._lock is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def remove_stale(parent: Path) -> None:
+    """Remove directories whose owner died."""
+    for path in parent.glob(f"{PREFIX}*"):
+        try:
+            lock = os.open(path / LOCK_FILE, os.O_RDWR)
+        except OSError:
+            continue
+        try:
+            _lock(lock)
+            shutil.rmtree(path, ignore_errors=True)
+        except OSError:
+            pass  # its owner is alive
+        finally:
+            os.close(lock)
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock.
+
+    Raises:
+        OSError: another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
