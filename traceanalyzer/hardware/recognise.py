@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceanalyzer.hardware.gpus import Gpu, known_gpus
+from traceanalyzer.hardware.lookup import words
 
 GENERIC_NAMES = frozenset({"", "amd radeon graphics", "amd radeon(tm) graphics", "amd instinct"})
 """Names that drivers give to many different GPUs, in lower case."""
@@ -49,7 +50,7 @@ def recognise(device_properties: Sequence[dict[str, Any]], device: int | None) -
         return DeviceName(None, None, None)
     name = str(properties.get("name") or "").strip()
     if name.lower() not in GENERIC_NAMES:
-        return DeviceName(name, "trace", _by_name(name))
+        return DeviceName(name, "trace", _by_name(name) or _by_part_of_name(name, properties))
     gpu = _by_fingerprint(properties)
     return (
         DeviceName(gpu.name, "fingerprint", gpu) if gpu else DeviceName(name or None, "trace" if name else None, None)
@@ -66,9 +67,16 @@ def _properties_of(device_properties: Sequence[dict[str, Any]], device: int) -> 
 
 
 def _by_name(name: str) -> Gpu | None:
-    folded = name.casefold()
-    exact = [gpu for gpu in known_gpus() if folded in {n.casefold() for n in (gpu.name, *gpu.device_names)}]
+    told = words(name)
+    exact = [gpu for gpu in known_gpus() if told in {words(own) for own in (gpu.name, *gpu.device_names)}]
     return exact[0] if len(exact) == 1 else None
+
+
+def _by_part_of_name(name: str, properties: dict[str, Any]) -> Gpu | None:
+    """Take ``AMD Instinct MI300X VF`` for an MI300X, but only if its size says so too."""
+    told = set(words(name))
+    matches = [gpu for gpu in known_gpus() if set(words(gpu.name)) <= told and _matches(gpu, properties)]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _by_fingerprint(properties: dict[str, Any]) -> Gpu | None:
@@ -80,10 +88,14 @@ def _matches(gpu: Gpu, properties: dict[str, Any]) -> bool:
     units, memory, warp = (properties.get(key) for key in ("numSms", "totalGlobalMem", "warpSize"))
     if not isinstance(units, int) or not isinstance(memory, int):
         return False
+    if gpu.compute_units is None or gpu.memory_gb is None:
+        return False
     capability = f"{properties.get('computeMajor')}.{properties.get('computeMinor')}"
     # RDNA reports work-group processors, two compute units each.
     unit_counts = (
-        {gpu.compute_units, gpu.compute_units // 2} if gpu.architecture.startswith("RDNA") else {gpu.compute_units}
+        {gpu.compute_units, gpu.compute_units // 2}
+        if (gpu.architecture or "").startswith("RDNA")
+        else {gpu.compute_units}
     )
     low, high = MEMORY_SHARE
     return (

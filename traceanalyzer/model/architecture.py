@@ -1,0 +1,212 @@
+"""What an LLM is made of, as far as its speed depends on it: layer kinds, sizes and number formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from traceanalyzer.model.formats import BF16, Format
+
+SOFTMAX_ATTENTION = ("full", "sliding", "chunked", "mla")
+"""Attention kinds that keep a KV cache."""
+
+
+class ModelError(ValueError):
+    """A model cannot be described: a key is missing or absurd, or a name is unknown. One line, naming which."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One transformer block.
+
+    Attributes:
+        attention: ``full``, ``sliding``, ``chunked``, ``mla``, ``mamba``, ``linear``, or null for a block without.
+        window: tokens that a query sees at most (sliding) or the length of a chunk (chunked); null without limit.
+        ffn: ``dense``, ``moe``, or null for a block without.
+        ffn_size: width of the dense FFN; null without one.
+        rope: whether queries and keys are rotated.
+    """
+
+    attention: str | None
+    ffn: str | None
+    window: int | None = None
+    ffn_size: int | None = None
+    rope: bool = True
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The block's kind in words, attention first."""
+        return tuple(word for word in (self.attention, self.ffn) if word)
+
+
+@dataclass(frozen=True)
+class Moe:
+    """The mixture of experts of a model's MoE layers.
+
+    Attributes:
+        experts: routed experts of a layer.
+        top_k: experts that a token is sent to.
+        expert_size: width of one routed expert's FFN.
+        shared_experts: experts that every token passes through.
+        shared_size: their widths together.
+        shared_gate: whether a one-column gate weighs their output.
+        router_bias: whether the router adds a bias to an expert's score.
+        expert_bias: whether the experts' projections have biases.
+        fused_activation: whether the engine is known to apply the activation inside the gate_up kernel.
+        routing_kernels: passes over the (token, expert) scores that the usual engine makes; null where unknown.
+    """
+
+    experts: int
+    top_k: int
+    expert_size: int
+    shared_experts: int = 0
+    shared_size: int = 0
+    shared_gate: bool = False
+    router_bias: bool = False
+    expert_bias: bool = False
+    fused_activation: bool = False
+    routing_kernels: int | None = None
+
+
+@dataclass(frozen=True)
+class Mla:
+    """Ranks and head sizes of multi-head latent attention; ``q_rank`` is null where queries are not compressed."""
+
+    q_rank: int | None
+    kv_rank: int
+    nope: int
+    rope: int
+    v: int
+
+
+@dataclass(frozen=True)
+class Mixer:
+    """A recurrent layer in place of attention: state-space (mamba) or linear attention.
+
+    Attributes:
+        kind: ``mamba``, ``mamba2`` or ``gated_delta``.
+        inputs: width that the input projections produce from ``hidden``, together.
+        inner: width of the output projection's input.
+        conv_channels: channels of the short convolution.
+        conv_width: its taps.
+        state: values of the recurrent state of one sequence.
+        other_parameters: weights beside input and output projection, the convolution included.
+    """
+
+    kind: str
+    inputs: int
+    inner: int
+    conv_channels: int
+    conv_width: int
+    state: int
+    other_parameters: int
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Number format of the weights of each class of op."""
+
+    attention: Format = BF16
+    ffn: Format = BF16
+    experts: Format = BF16
+    shared: Format = BF16
+    router: Format = BF16
+    embedding: Format = BF16
+    lm_head: Format = BF16
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the formats in use."""
+        return frozenset(entry.name for entry in vars(self).values())
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """An LLM's architecture.
+
+    Attributes:
+        name: as the user or the table calls it.
+        model_type: the ``model_type`` of its config.json.
+        layers: its blocks, in order.
+        hidden: width of the residual stream, d.
+        heads: query heads, H.
+        kv_heads: key and value heads, G.
+        head_dim: width of a head, h.
+        vocab: rows of the embedding, V.
+        tied: whether lm_head is the embedding.
+        gated: whether a FFN has a gate beside its up projection.
+        qkv_bias: whether the QKV projection has a bias.
+        o_bias: whether the output projection has one.
+        mlp_bias: whether the dense FFN's projections have biases.
+        sinks: whether each head has a learned attention sink.
+        qk_norm: size of the norms of queries and keys: ``head``, ``all`` (over all heads), or null without weights.
+        norms_after: whether each part of a block is also followed by a norm (Gemma).
+        norm_bias: whether norms have a bias (LayerNorm).
+        parallel_block: whether attention and FFN share one norm and are added together.
+        attention_gate: whether attention's output is gated by a projection as wide as the queries.
+        rotary_dim: how much of a head is rotated.
+        max_positions: longest context, in tokens; null where unknown.
+        moe: the mixture of experts; null without MoE layers.
+        mla: multi-head latent attention; null without.
+        mixer: the recurrent layers' sizes; null without such layers or where unknown.
+        weights: number formats of the weights.
+        activation: number format of activations.
+        kv: number format of the KV cache.
+        source: where the description comes from.
+        notes: what was assumed, and what is not modelled.
+    """
+
+    name: str
+    model_type: str
+    layers: tuple[Layer, ...]
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    tied: bool = False
+    gated: bool = True
+    qkv_bias: bool = False
+    o_bias: bool = False
+    mlp_bias: bool = False
+    sinks: bool = False
+    qk_norm: str | None = None
+    norms_after: bool = False
+    norm_bias: bool = False
+    parallel_block: bool = False
+    attention_gate: bool = False
+    rotary_dim: int = 0
+    max_positions: int | None = None
+    moe: Moe | None = None
+    mla: Mla | None = None
+    mixer: Mixer | None = None
+    weights: Weights = field(default_factory=Weights)
+    activation: Format = BF16
+    kv: Format = BF16
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def period(self) -> int:
+        """Layers after which the kinds repeat from the first layer on; the layer count where they never do."""
+        kinds = [(layer.words, layer.window) for layer in self.layers]
+        count = len(kinds)
+        return next(p for p in range(1, count + 1) if all(kinds[i] == kinds[i - p] for i in range(p, count)))
+
+    def kind_of(self, layer: int) -> str | None:
+        """Return what sets a block apart from the model's others, such as ``sliding`` or ``dense``; null if nothing."""
+        shared = frozenset.intersection(*(frozenset(entry.words) for entry in self.layers))
+        return " ".join(word for word in self.layers[layer].words if word not in shared) or None
+
+
+def with_formats(
+    architecture: Architecture, *, weights: Format | None = None, kv: Format | None = None
+) -> Architecture:
+    """Return the model with its matrix weights, its KV cache or both in another format.
+
+    Embedding, lm_head and router keep theirs, as published quantised models do.
+    """
+    changed = architecture
+    if weights:
+        matrices = replace(changed.weights, attention=weights, ffn=weights, experts=weights, shared=weights)
+        changed = replace(changed, weights=matrices)
+    return replace(changed, kv=kv) if kv else changed

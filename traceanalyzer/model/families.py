@@ -1,0 +1,102 @@
+"""What a ``model_type`` implies that its config.json does not say: the conventions of each family, as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Family:
+    """Conventions of one ``model_type``; config keys take precedence over all of them.
+
+    Attributes:
+        tied: whether lm_head is the embedding unless the config says otherwise.
+        gated: whether the FFN is gated.
+        qkv_bias: whether the QKV projection has a bias.
+        o_bias: whether the output projection has one.
+        mlp_bias: whether the FFN has.
+        qk_norm: ``head``, ``all`` or null.
+        norms_after: whether each part of a block is followed by a norm as well.
+        norm_bias: whether norms are LayerNorms with a bias.
+        parallel_block: whether attention and FFN run side by side.
+        sinks: whether heads have learned sinks.
+        sliding: pattern of sliding layers unless the config lists them: ``all``, ``from`` (layers from
+            max_window_layers on), or a period N whose last layer is full; ``first`` marks sliding even layers.
+        moe_bias: whether router and experts have biases.
+        fused_activation: whether engines apply the activation in the gate_up kernel of the experts.
+        routing_kernels: kernels that route tokens to experts in the usual engine.
+        attention_gate: whether attention's output is gated.
+        shared_gate: whether the shared expert is gated.
+    """
+
+    tied: bool = False
+    gated: bool = True
+    qkv_bias: bool = False
+    o_bias: bool = False
+    mlp_bias: bool = False
+    qk_norm: str | None = None
+    norms_after: bool = False
+    norm_bias: bool = False
+    parallel_block: bool = False
+    sinks: bool = False
+    sliding: str | int | None = None
+    moe_bias: bool = False
+    fused_activation: bool = False
+    routing_kernels: int | None = None
+    attention_gate: bool = False
+    shared_gate: bool = False
+
+
+LLAMA = Family()
+QWEN2 = Family(qkv_bias=True, sliding="from")
+QWEN3 = Family(qk_norm="head", sliding="from")
+LAYER_NORM = Family(gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True)
+
+FAMILIES: dict[str, Family] = {
+    "llama": LLAMA,
+    "llama4_text": LLAMA,
+    "llama4": LLAMA,
+    "mistral": Family(sliding="all"),
+    "ministral": Family(sliding="all"),
+    "mistral3": Family(sliding="all"),
+    "mixtral": Family(sliding="all"),
+    "qwen2": QWEN2,
+    "qwen2_moe": Family(qkv_bias=True, sliding="from", shared_gate=True),
+    "qwen3": QWEN3,
+    "qwen3_moe": QWEN3,
+    "qwen3_next": Family(qk_norm="head", attention_gate=True, shared_gate=True),
+    "qwen3_5_moe_text": Family(qk_norm="head", attention_gate=True, shared_gate=True),
+    "gemma": Family(tied=True),
+    "gemma2": Family(tied=True, norms_after=True, sliding=2),
+    "gemma3_text": Family(tied=True, norms_after=True, qk_norm="head", sliding=6),
+    "gemma3": Family(tied=True, norms_after=True, qk_norm="head", sliding=6),
+    "cohere": Family(tied=True, parallel_block=True),
+    "cohere2": Family(tied=True, parallel_block=True, sliding=4),
+    "phi": Family(gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, parallel_block=True),
+    "phi3": Family(sliding="all"),
+    "phimoe": Family(qkv_bias=True, o_bias=True, norm_bias=True, sliding="all"),
+    "gpt_oss": Family(
+        qkv_bias=True, o_bias=True, sinks=True, sliding=2, moe_bias=True, fused_activation=True, routing_kernels=4
+    ),
+    "deepseek_v2": LLAMA,
+    "deepseek_v3": LLAMA,
+    "kimi_k2": LLAMA,
+    "glm4_moe": Family(qkv_bias=True, qk_norm="head"),
+    "ernie4_5_moe": LLAMA,
+    "granite": Family(tied=True),
+    "granitemoe": Family(tied=True),
+    "granitemoehybrid": Family(tied=True),
+    "olmoe": Family(qk_norm="all"),
+    "olmo2": Family(qk_norm="all"),
+    "jamba": LLAMA,
+    "bamba": LLAMA,
+    "nemotron": Family(gated=False, norm_bias=True),
+    "nemotron_h": Family(gated=False),
+    "starcoder2": Family(
+        tied=True, gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, sliding="all"
+    ),
+    "gpt_neox": Family(gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, parallel_block=True),
+    "gpt2": Family(tied=True, gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True),
+    "opt": Family(tied=True, gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True),
+}
+"""``model_type`` -> family. Source: the model classes of transformers 4.5x, by their behaviour."""

@@ -1,0 +1,154 @@
+"""One operation of a step: its FLOP, its bytes, its shape and what was assumed about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+ROLES = frozenset(
+    {"norm", "qkv_proj", "rope", "kv_write", "attention", "o_proj", "router", "moe_routing", "moe_gate_up"}
+    | {"moe_down", "moe_combine", "gate_up", "down", "activation", "quantize", "communication", "copy"}
+    | {"embedding", "lm_head", "sampler", "other"}
+)
+"""The roles that kernels and ops are joined by."""
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation on one GPU.
+
+    Attributes:
+        name: what it is, finer than its role, such as ``q_norm`` or ``shared_gate_up``.
+        role: one of ROLES.
+        layer: number of its layer; null before the first and after the last.
+        kind: what sets that layer apart from the others, in words; null if nothing does.
+        dtype: whose peak bounds its arithmetic.
+        flops: operations that the result needs; null where unknown.
+        weight_bytes: weights read.
+        activation_bytes: activations read and written.
+        kv_bytes: KV cache (or recurrent state) read and written; null where unknown.
+        m: rows of a matrix product, over all experts for MoE.
+        n: its columns.
+        k: its inner size.
+        kernels: kernels that usually carry it out; null where that depends on the engine.
+        experts: routed experts on this GPU.
+        top_k: experts a token goes to.
+        distinct_experts: how many of ``experts`` get a token.
+        executed_flops: operations that tiles compute, padding included; null where no tile is known.
+        collective: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all`` or ``send``; null otherwise.
+        ranks: GPUs that take part in it.
+        payload_bytes: the whole tensor that it moves.
+        wire_bytes: bytes that each GPU has to send at least (ring for the first three).
+        notes: what its numbers rest on.
+    """
+
+    name: str
+    role: str
+    layer: int | None = None
+    kind: str | None = None
+    dtype: str = "bf16"
+    flops: float | None = 0.0
+    weight_bytes: float = 0.0
+    activation_bytes: float = 0.0
+    kv_bytes: float | None = 0.0
+    m: int | None = None
+    n: int | None = None
+    k: int | None = None
+    kernels: int | None = 1
+    experts: int | None = None
+    top_k: int | None = None
+    distinct_experts: float | None = None
+    executed_flops: float | None = None
+    collective: str | None = None
+    ranks: int | None = None
+    payload_bytes: float | None = None
+    wire_bytes: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> float | None:
+        """Bytes of device memory read and written; null where a part is unknown."""
+        return None if self.kv_bytes is None else self.weight_bytes + self.activation_bytes + self.kv_bytes
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOP a byte; null without bytes."""
+        return self.flops / self.bytes if self.flops is not None and self.bytes else None
+
+    def compute_ns(self, tflops: float) -> float | None:
+        """Return the time that its arithmetic takes at this many 10^12 operations a second."""
+        return None if self.flops is None else self.flops / tflops / 1e3
+
+    def memory_ns(self, gbps: float) -> float | None:
+        """Return the time that its bytes take at this many GB/s."""
+        return None if self.bytes is None else self.bytes / gbps
+
+    def floor_ns(self, tflops: float, gbps: float) -> float | None:
+        """Return the shortest time that the two roofs allow: the larger of both; null where either is unknown."""
+        compute, memory = self.compute_ns(tflops), self.memory_ns(gbps)
+        return None if compute is None or memory is None else max(compute, memory)
+
+
+def gemm(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    weight_bytes: float = 2.0,
+    activation_bytes: float = 2.0,
+    output_bytes: float = 2.0,
+    dtype: str = "bf16",
+    role: str = "other",
+    name: str = "gemm",
+) -> Op:
+    """Return a matrix product [m, k] x [k, n] of explicit shape, each operand moved once.
+
+    Args:
+        m: rows.
+        n: columns.
+        k: inner size.
+        weight_bytes: bytes of an element of the [k, n] operand.
+        activation_bytes: of the [m, k] operand.
+        output_bytes: of the [m, n] result.
+        dtype: whose peak bounds it.
+        role: its role, where known.
+        name: what to call it.
+    """
+    return Op(
+        name=name,
+        role=role,
+        dtype=dtype,
+        flops=2.0 * m * n * k,
+        weight_bytes=k * n * weight_bytes,
+        activation_bytes=m * k * activation_bytes + m * n * output_bytes,
+        m=m,
+        n=n,
+        k=k,
+    )
+
+
+@dataclass(frozen=True)
+class Total:
+    """Sum over ops; null where a part is unknown.
+
+    Attributes:
+        count: ops summed.
+        flops: their FLOP.
+        bytes: their bytes.
+    """
+
+    count: int
+    flops: float | None
+    bytes: float | None
+
+
+def total(ops: Iterable[Op]) -> Total:
+    """Sum FLOP and bytes."""
+    found = list(ops)
+    flops = [op.flops for op in found]
+    sizes = [op.bytes for op in found]
+    return Total(
+        count=len(found),
+        flops=None if None in flops else sum(value for value in flops if value is not None),
+        bytes=None if None in sizes else sum(value for value in sizes if value is not None),
+    )

@@ -1,0 +1,188 @@
+"""The ``quantization_config`` of a config.json (or ModelOpt's hf_quant_config.json) as number formats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from traceanalyzer.model.architecture import ModelError, Weights
+from traceanalyzer.model.formats import FORMATS, Format, format_named, int4
+
+PROBES = {
+    "attention": "model.layers.0.self_attn.o_proj",
+    "ffn": "model.layers.0.mlp.down_proj",
+    "experts": "model.layers.0.mlp.experts.0.down_proj",
+    "shared": "model.layers.0.mlp.shared_experts.down_proj",
+}
+"""A module of each class of op, to be held against lists of modules that are left alone."""
+
+
+def quantised(config: Mapping[str, Any], base: Format) -> tuple[Weights, Format, tuple[str, ...]]:
+    """Return the formats of weights and KV cache, and what was assumed.
+
+    Args:
+        config: the whole config.json.
+        base: the format of everything that is not quantised.
+
+    Raises:
+        ModelError: the section is not an object.
+    """
+    plain = Weights(base, base, base, base, base, base, base)
+    section = config.get("quantization_config") or config.get("compression_config") or config.get("quantization")
+    if section is None:
+        return plain, base, ()
+    if not isinstance(section, Mapping):
+        raise ModelError("quantization_config must be an object")
+    method = str(section.get("quant_method") or section.get("quant_algo") or "").lower()
+    weights_format, note = _format(method, section)
+    if weights_format is None:
+        return plain, base, (f"quantization {method or 'without a method'!r} is not known; taken as {base.name}",)
+    left_alone = _left_alone(section)
+    chosen = {
+        part: base if _matches(left_alone, module) else weights_format
+        for part, module in PROBES.items()
+        if not (method == "mxfp4" and part in ("attention", "ffn", "shared"))
+    }
+    weights = Weights(**{**vars(plain), **chosen})
+    kv = _kv(section, base)
+    notes = (f"weights in {weights_format.name} (quantization_config: {note})",)
+    return weights, kv, notes
+
+
+def _format(method: str, section: Mapping[str, Any]) -> tuple[Format | None, str]:
+    reader = next((reader for prefix, reader in READERS if method.startswith(prefix)), None)
+    return (reader(section), method) if reader else (None, method)
+
+
+def _fp8(section: Mapping[str, Any]) -> Format:
+    return FORMATS["fp8_block" if section.get("weight_block_size") else "fp8"]
+
+
+def _awq(section: Mapping[str, Any]) -> Format | None:
+    if _bits(section) == 8:
+        return FORMATS["int8_weight"]
+    return int4(_group(section), zero_point=bool(section.get("zero_point", True)))
+
+
+def _gptq(section: Mapping[str, Any]) -> Format | None:
+    if _bits(section) == 8:
+        return FORMATS["int8_weight"]
+    return int4(_group(section), zero_point=section.get("sym") is False)
+
+
+def _modelopt(section: Mapping[str, Any]) -> Format | None:
+    algorithm = str(section.get("quant_algo") or "").upper().replace("-", "_")
+    if not algorithm and section.get("config_groups"):
+        return _compressed(section)
+    if "NVFP4" in algorithm or algorithm == "W4A4_NVFP4":
+        return FORMATS["nvfp4_weight" if "W4A16" in algorithm else "nvfp4"]
+    if "W4A16" in algorithm or "AWQ" in algorithm:
+        return int4(_group(section))
+    if "INT8" in algorithm or "W8A8_SQ" in algorithm:
+        return FORMATS["int8"]
+    return FORMATS["fp8"] if "FP8" in algorithm else None
+
+
+def _compressed(section: Mapping[str, Any]) -> Format | None:
+    groups = section.get("config_groups")
+    first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
+    weights = first.get("weights") if isinstance(first, Mapping) else None
+    if not isinstance(weights, Mapping) or not isinstance(first, Mapping):
+        return None
+    kind = "float" if str(weights.get("type") or "int") == "float" else "int"
+    narrow_inputs = isinstance(first.get("input_activations"), Mapping)
+    size = weights.get("group_size")
+    bits = weights.get("num_bits")
+    if (bits, kind) == (4, "int"):
+        return int4(size if isinstance(size, int) else -1, zero_point=weights.get("symmetric") is False)
+    if (bits, kind) == (4, "float") and size == 32:
+        return FORMATS["mxfp4"]
+    if bits == 8 and kind == "float" and str(weights.get("strategy")) == "block":
+        return FORMATS["fp8_block"]
+    name = COMPRESSED.get((bits, kind, narrow_inputs)) if isinstance(bits, int) else None
+    return FORMATS[name] if name else None
+
+
+COMPRESSED = {
+    (8, "float", True): "fp8",
+    (8, "float", False): "fp8_weight",
+    (8, "int", True): "int8",
+    (8, "int", False): "int8_weight",
+    (4, "float", True): "nvfp4",
+    (4, "float", False): "nvfp4_weight",
+}
+"""(bits, type, whether inputs are narrowed too) of a compressed-tensors group -> format."""
+
+
+def _bitsandbytes(section: Mapping[str, Any]) -> Format | None:
+    if section.get("load_in_8bit"):
+        return FORMATS["int8_weight"]
+    return int4(64) if section.get("load_in_4bit") else None
+
+
+def _mxfp4(_: Mapping[str, Any]) -> Format:
+    return FORMATS["mxfp4"]
+
+
+READERS = (
+    ("fp8", _fp8),
+    ("fbgemm_fp8", lambda _: FORMATS["fp8"]),
+    ("mxfp4", _mxfp4),
+    ("nvfp4", _modelopt),
+    ("w4a16", _modelopt),
+    ("awq", _awq),
+    ("gptq", _gptq),
+    ("auto-round", _gptq),
+    ("modelopt", _modelopt),
+    ("compressed-tensors", _compressed),
+    ("bitsandbytes", _bitsandbytes),
+)
+"""``quant_method`` (its beginning) -> how its section is read."""
+
+
+def _bits(section: Mapping[str, Any]) -> int | None:
+    value = section.get("bits", section.get("w_bit"))
+    return value if isinstance(value, int) else None
+
+
+def _group(section: Mapping[str, Any]) -> int:
+    value = section.get("group_size", section.get("q_group_size", 128))
+    return value if isinstance(value, int) and not isinstance(value, bool) else 128
+
+
+def _kv(section: Mapping[str, Any], base: Format) -> Format:
+    scheme = section.get("kv_cache_quant_algo") or section.get("kv_cache_scheme")
+    if isinstance(scheme, Mapping):
+        bits, kind = scheme.get("num_bits"), scheme.get("type")
+        return FORMATS["fp8"] if bits == 8 and kind == "float" else FORMATS["int8"] if bits == 8 else base
+    return (format_named(scheme) or base) if isinstance(scheme, str) else base
+
+
+def _left_alone(section: Mapping[str, Any]) -> list[str]:
+    lists = ("ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers")
+    found: list[Any] = next((section[name] for name in lists if isinstance(section.get(name), list)), [])
+    return [entry for entry in found if isinstance(entry, str)]
+
+
+def _matches(patterns: list[str], module: str) -> bool:
+    """Whether a module is listed: by name, by part of it, by a glob, or (``re:``) by regular expression.
+
+    Lists name layers one by one; the probe stands for all of its class, so layer numbers are taken as one.
+    """
+    return any(_match(pattern, module) for pattern in patterns)
+
+
+def _match(pattern: str, module: str) -> bool:
+    if pattern.startswith("re:"):
+        try:
+            return re.match(pattern[3:], module) is not None
+        except re.error:
+            return False
+    plain = re.sub(r"\.\d+(?=\.|$|\*)", ".0", pattern.removesuffix(".*").removesuffix("*"))
+    stem = plain.replace("*", "0")
+    return bool(stem) and (module == stem or module.startswith(stem + ".") or _is_part(stem, module))
+
+
+def _is_part(stem: str, module: str) -> bool:
+    return "." not in stem and stem in module.split(".")
