@@ -39,38 +39,41 @@ RULES: tuple[Rule, ...] = (
         " cross_device_reduce multimem_ nvshmem rocshmem deep_ep deepep mscclpp quick_reduce quickreduce"
         " sendrecv send_recv shm_allreduce pplx mori:: symm_mem ep_dispatch ep_combine userbuffers lamport"
         " moe_a2a moea2a barrier_kernel sync_barrier",
-        "nccl rccl ncclkernel gloo allreduce broadcast_coalesced",
+        "allreduce broadcast_coalesced gloo nccl ncclkernel rccl",
     ),
     _rule(
         "metadata",
-        "metadata kv_indices kvindices slot_mapping prepare_inputs prepare_input prepare_varlen resolve_future"
-        " future_token clamp_position advance_step req_to_token position_ids num_kv_splits compute_position"
-        " cu_seqlens seq_lens seqlens seqused block_table page_table compute_slot draft_kv accept_length",
-        "",
+        "metadata eagle_inputs spec_info cache_loc last_loc alloc_extend alloc_decode evict_mask"
+        " prepare_prefill prepare_next draft_tokens num_sampled kv_indices kvindices slot_mapping"
+        " prepare_inputs prepare_input prepare_varlen resolve_future future_token clamp_position advance_step"
+        " req_to_token position_ids num_kv_splits compute_position cu_seqlens seq_lens seqlens seqused"
+        " block_table page_table compute_slot draft_kv accept_length",
     ),
-    _rule("quantize", "quant_moe_sort"),
+    _rule(
+        "quantize",
+        "quant_moe_sort act_quant",
+    ),
     _rule(
         "moe_combine",
-        "moe_sum moesum shuffle_mul_sum moe_reduce finalizemoe finalize_moe moe_finalize finalizekernel"
-        " finalize_matmul_scatter"
-        " unpermute post_reorder ep_gather moe_combine combine_moe moe_unsort reduce_grouped moe_weighted_sum",
+        "moe_sum moesum experts_combine shuffle_mul_sum moe_reduce finalizemoe finalize_moe moe_finalize"
+        " finalizekernel finalize_matmul_scatter unpermute post_reorder ep_gather moe_combine combine_moe"
+        " moe_unsort reduce_grouped moe_weighted_sum",
     ),
     _rule(
         "gemm",
-        "router_gemm routergemm gate_gemm router_gate_gemm",
+        "router_gemm routergemm moe_router gate_gemm router_gate_gemm",
         role="router",
     ),
     _rule(
         "moe_routing",
-        "topkgating topk_gating moetopk hashtopk topk_softmax topksoftmax topk_sigmoid topksigmoid grouped_topk"
-        " groupedtopk"
-        " group_topk biased_topk moe_fused_gate fused_gate moe_align moe_sort moesort moe_permute"
-        " expandinputrows expand_input_rows routing bitmatrix expertfirsttoken expert_first_token"
-        " count_and_sort_expert blockexpertprefix globalexpertprefix mergeexpertprefix expert_offset"
-        " compute_problem_sizes expt_data _topk_forward topk_forward ep_scatter pre_reorder expert_map"
-        " permute_cols_moe fused_topk expert_ids topk_ids topk_weights masked_compaction writeback_idx"
-        " ragged_tensor_metadata tokens_per_expert hash_topk deepseek_v3_topk moe_topk expert_select"
-        " compute_arg_sorts shuffle_rows shuffleinputrows permute_rows sorted_token",
+        "src2dst seg_indptr topkgating topk_gating moetopk hashtopk topk_softmax topksoftmax topk_sigmoid"
+        " topksigmoid grouped_topk groupedtopk group_topk biased_topk moe_fused_gate fused_gate moe_align"
+        " moe_sort moesort moe_permute expandinputrows expand_input_rows routing bitmatrix expertfirsttoken"
+        " expert_first_token count_and_sort_expert blockexpertprefix globalexpertprefix mergeexpertprefix"
+        " expert_offset compute_problem_sizes expt_data _topk_forward topk_forward ep_scatter pre_reorder"
+        " expert_map permute_cols_moe fused_topk expert_ids topk_ids topk_weights masked_compaction"
+        " writeback_idx ragged_tensor_metadata tokens_per_expert hash_topk deepseek_v3_topk moe_topk"
+        " expert_select compute_arg_sorts shuffle_rows shuffleinputrows permute_rows sorted_token",
     ),
     _rule(
         "ssm",
@@ -78,109 +81,134 @@ RULES: tuple[Rule, ...] = (
         " delta_rule chunk_fwd recompute_w_u solve_tril merge_16x16 merge_32x32 linear_attn linear_attention"
         " lightning_attn lightning_attention chunk_local_cumsum chunk_cumsum bmm_chunk scaled_dot_kkt"
         " gdn_gating fused_gdn wy_fast fused_recurrent short_conv qkvzba chunk_kda chunk_gla ssd_chunk rwkv",
-        "gdn kda ssm ssd gla rwkv",
-    ),
-    _rule("kv_write", "indexer_k_quant_and_cache", role="kv_write"),
-    _rule(
-        "rope",
-        "rotary rope_ _rope mrope rotate_half apply_rope applyrope ropequantize qk_norm_rope qknormrope mlarope"
-        " ropeand",
-        "rope mrope",
-    ),
-    _rule(
-        "norm",
-        "rmsnorm rms_norm layernorm layer_norm l2norm groupnorm group_norm batch_norm qk_norm qknorm rms_normalize"
-        " addrms add_rms",
-        "norm rms layernorm",
+        "gdn gla kda rwkv ssd ssm",
     ),
     _rule(
         "kv_write",
-        "reshape_and_cache concat_and_cache store_kvcache store_kv store_cache cache_kv append_paged_kv"
-        " appendpagedkv set_kv_buffer setkv set_mla_kv kv_cache_update write_kv kv_write save_kv update_kv"
-        " updatekv kvcache_write cp_gather_cache fused_kv_cache cat_and_cache quant_and_cache and_cache_kernel",
+        "indexer_k_quant_and_cache",
+        role="kv_write",
+    ),
+    _rule(
+        "rope",
+        "rotary rope_ _rope mrope rotate_half apply_rope applyrope ropequantize qk_norm_rope qknormrope"
+        " mlarope ropeand",
+        "mrope rope",
+    ),
+    _rule(
+        "norm",
+        "rmsnorm rms_norm layernorm layer_norm l2norm groupnorm group_norm batch_norm qk_norm qknorm"
+        " rms_normalize addrms add_rms",
+        "layernorm norm rms",
+    ),
+    _rule(
+        "kv_write",
+        "kv_cache_scatter store_index_k reshape_and_cache concat_and_cache store_kvcache store_kv store_cache"
+        " cache_kv append_paged_kv appendpagedkv set_kv_buffer setkv set_mla_kv kv_cache_update write_kv"
+        " kv_write save_kv update_kv updatekv kvcache_write cp_gather_cache fused_kv_cache cat_and_cache"
+        " quant_and_cache and_cache_kernel",
     ),
     _rule(
         "attention",
-        "flash_fwd flashattn flash_attn flash_attention flashmla flash_mla fmha attention attn paged_attn splitkv"
-        " batchprefillwith batchdecodewith singleprefillwith singledecodewith reduce_segments mergestate"
-        " merge_state decode_softmax decode_att fwd_grouped_kernel_stage fwd_kernel_stage mqa_logits sparse_mla"
-        " mla_decode mla_prefill mla_reduce mla_stage concat_mla_q hstu sdpa cascade sdp_ flash_combine",
-        "mha mla attn attention fmha pa mqa gqa",
+        "flash_fwd flashattn flash_attn flash_attention flashmla flash_mla fmha attention attn paged_attn"
+        " splitkv batchprefillwith batchdecodewith singleprefillwith singledecodewith reduce_segments"
+        " mergestate merge_state decode_softmax decode_att fwd_grouped_kernel_stage fwd_kernel_stage"
+        " mqa_logits sparse_mla mla_decode mla_prefill mla_reduce mla_stage softmax_reducev flash_decode"
+        " fp8_index concat_mla_q hstu sdpa cascade sdp_ flash_combine",
+        "attention attn fmha gqa mha mla mqa pa",
     ),
     _rule(
         "sampling",
         "sampling sampler sample_ argmax top_k_top_p topk_topp top_p topktopp min_p rejection penalt"
         " multinomial gumbel logits_process bitmask logit_bias random_sample recovered_tokens greedy"
-        " distribution_elementwise exponential_ eagle_ verify_tree verifytree radixtopk logprob softmax_with_temp"
-        " temperature ngram",
-        "sample argmax exponential",
+        " distribution_elementwise exponential_ eagle_ verify_tree verifytree radixtopk logprob"
+        " softmax_with_temp temperature ngram",
+        "argmax exponential sample",
     ),
-    _rule("activation", "silu_mul silu_and_mul act_and_mul actandmul gelu_and_mul swiglu_fn swiglu_quant"),
+    _rule(
+        "activation",
+        "silu_mul silu_and_mul act_and_mul actandmul gelu_and_mul swiglu_fn swiglu_quant",
+    ),
     _rule(
         "gemm",
-        "moe_gemm moegemm moe_mxgemm moe_forward moeflatmm"
-        " moe_mm fused_moe fusedmoe fused_experts fmoe moe_wna16 grouped_gemm groupedgemm group_gemm moe_cutlass"
-        " moe_kernel moe_matmul ck2stages batched_moe batched_triton moe_marlin sonic_moe group_mm",
+        "moe_gemm moegemm moe_mxgemm moe_forward moeflatmm moe_mm fused_moe fusedmoe fused_experts fmoe"
+        " moe_wna16 grouped_gemm groupedgemm group_gemm moe_cutlass moe_kernel moe_matmul ck2stages"
+        " batched_moe batched_triton moe_marlin sonic_moe group_mm",
         role=POSITION,
         family="moe_gemm",
     ),
     _rule(
-        "gemm_helper", "splitkreduce split_k_reduce splitk_reduce reduce_splitk reduce_split_k gemm_reduce splitk_zero"
+        "gemm_helper",
+        "splitkreduce split_k_reduce splitk_reduce reduce_splitk reduce_split_k gemm_reduce splitk_zero",
     ),
-    _rule("quantize", "awq_dequant dequantize dequant_kernel gptq_shuffle gptq_marlin_repack repack shuffle_weight"),
+    _rule(
+        "quantize",
+        "awq_dequant dequantize dequant_kernel gptq_shuffle gptq_marlin_repack repack shuffle_weight",
+    ),
     _rule(
         "gemm",
-        "gemm matmul flatmm gemv wvsplitk wv_splitk scaled_mm block_scaled_mm _mm_ marlin machete gemvx packed_linear"
-        " int4_mm int8_mm fp8_mm fp4_mm convolution conv2d conv3d conv1d block_fp8 skinny_mm bgmv sgmv lora_shrink"
-        " lora_expand onednn_mm onednn_linear mkldnn_linear llmm1",
-        "mm bmm addmm baddbmm gmm linear conv qgemm dot",
+        "gemm matmul mul_mat flatmm gemv wvsplitk wv_splitk scaled_mm block_scaled_mm _mm_ marlin machete"
+        " gemvx packed_linear int4_mm int8_mm fp8_mm fp4_mm convolution conv2d conv3d conv1d block_fp8"
+        " skinny_mm bgmv sgmv lora_shrink lora_expand onednn_mm onednn_linear mkldnn_linear llmm1",
+        "addmm baddbmm bmm conv dot gmm linear lora mm qgemm",
     ),
     _rule(
         "activation",
         "swiglu silu gelu relu act_mul activation sigmoid_mul geglu glu_ hardswish",
-        "silu gelu relu swiglu glu geglu act mish",
+        "act geglu gelu glu mish relu silu swiglu",
     ),
     _rule(
         "quantize",
-        "quant scaled_fp8 per_token_group per_token_cast to_fp8 cvt_fp cvt_warp convert_fp8 mxfp nvfp4 downcast"
-        " upcast hadamard scale_swizzle swizzle_scale pack_scale",
-        "quant quantize dequant",
+        "quant scaled_fp8 per_token_group per_token_cast to_fp8 cvt_fp cvt_warp convert_fp8 mxfp nvfp4"
+        " downcast upcast hadamard scale_swizzle swizzle_scale pack_scale",
+        "dequant quant quantize",
     ),
-    _rule("embedding", "embedding embed_tokens", "embedding embed"),
+    _rule(
+        "embedding",
+        "embedding embed_tokens masked_input",
+        "embed embedding",
+    ),
     _rule(
         "sort",
         "radixsort radix_sort onesweep bitonic mergesort sort_pairs segmentedsort gathertopk top_k topk",
-        "sort topk argsort",
+        "argsort sort topk",
     ),
     _rule(
         "index",
-        "gather scatter index_select indexselect index_put index_elementwise index_copy index_add masked_select"
-        " take_along",
-        "gather scatter index indexing nonzero",
+        "gather scatter index_select indexselect index_put index_elementwise index_copy index_add"
+        " masked_select take_along",
+        "gather index indexing nonzero scatter",
     ),
     _rule(
         "memory",
-        "memcpy memset copybuffer fillbuffer catarray batchedcopy fill_kernel copy_kernel copy_blocks transpose"
-        " zero_kernel zeros_kernel d2d_copy tensor_copy",
-        "copy fill memcpy memset cat concat pad transpose zero zeros cast clone pack unpack permute contiguous",
+        "memcpy memset copybuffer fillbuffer catarray batchedcopy fill_kernel copy_kernel copy_blocks"
+        " transpose zero_kernel zeros_kernel d2d_copy tensor_copy",
+        "cast cat clone concat contiguous copy fill memcpy memset pack pad permute transpose unpack zeros",
     ),
-    _rule("scan", "cumsum prefix_sum prefixsum inclusive_scan exclusive_scan lookback_scan", "scan cumsum cumprod"),
-    _rule("reduction", "softmax reduce_kernel", "reduce reduction sum mean softmax max min amax amin norm_reduce"),
+    _rule(
+        "scan",
+        "cumsum prefix_sum prefixsum inclusive_scan exclusive_scan lookback_scan",
+        "cumprod cumsum scan",
+    ),
+    _rule(
+        "reduction",
+        "softmax reduce_kernel",
+        "amax amin max mean min norm_reduce reduce reduction softmax sum",
+    ),
     _rule(
         "elementwise",
         "elementwise pointwise",
-        "add sub mul div clamp neg sin cos exp sigmoid tanh sqrt rsqrt pow eq lt gt ge le ne arange tril triu",
+        "add arange clamp cos div eq exp ge gt le lt mul ne neg pow rsqrt sigmoid sin sqrt sub tanh tril triu",
     ),
 )
-
 
 IDENTIFIER_LIMIT = 4096
 """Characters of an identifier in which words are looked for."""
 
 
 def classify(identifier: str) -> Rule | None:
-    """The first rule that the identifier's words fit, or null. A number at its end is left out."""
-    return _first_fit(identifier[:IDENTIFIER_LIMIT].rstrip("0123456789_"))
+    """The first rule that the identifier's words fit, or null. A last word that is a number is left out."""
+    head, _, tail = identifier[:IDENTIFIER_LIMIT].rpartition("_")
+    return _first_fit(head if head and tail.isdecimal() else identifier[:IDENTIFIER_LIMIT])
 
 
 @lru_cache(maxsize=4096)

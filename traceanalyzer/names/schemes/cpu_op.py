@@ -32,32 +32,21 @@ _VIEWS_AND_ALLOCATIONS = (
     "view_as view_as_real view_as_complex _reshape_alias _unsafe_view _has_compatible_shallow_copy_type "
     "weak_ref_tensor can_cast tensor_split mT mH T"
 )
-_NO_WORK = frozenset(_VIEWS_AND_ALLOCATIONS.split())
-_KINDS = {
-    "item": "memory",
-    "_local_scalar_dense": "memory",
-    "_to_copy": "memory",
-    "contiguous": "memory",
-    "ones": "memory",
-    "full": "memory",
-    "full_like": "memory",
-    "ones_like": "memory",
-    "repeat": "memory",
-    "repeat_interleave": "memory",
-    "stack": "memory",
-    "where": "elementwise",
-    "logical_and": "elementwise",
-    "logical_or": "elementwise",
-    "logical_not": "elementwise",
-    "bitwise_and": "elementwise",
-    "bitwise_or": "elementwise",
-    "bitwise_not": "elementwise",
-    "unique": "index",
-    "_unique2": "index",
-    "all": "reduction",
-    "any": "reduction",
-    "wait_tensor": "communication",
+_OPERATORS = {
+    "memory": "item _local_scalar_dense _to_copy contiguous ones ones_like full full_like repeat stack"
+    " repeat_interleave zero_ new_ones new_full pin_memory roll flip",
+    "elementwise": "where logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor"
+    " bitwise_left_shift bitwise_right_shift abs ceil floor round trunc erf log log2 log10 log1p exp2 expm1 remainder"
+    " fmod floor_divide true_divide sgn sign maximum minimum softplus hardtanh isnan isinf isfinite nan_to_num rsub"
+    " reciprocal square dropout lerp addcmul addcdiv threshold atan2 bucketize isin",
+    "reduction": "all any norm linalg_vector_norm var std var_mean std_mean logsumexp prod aminmax bincount",
+    "index": "unique _unique2 unique_consecutive gather scatter searchsorted",
+    "sampling": "uniform_ random_ rand rand_like randn randn_like randint normal_ bernoulli_ bernoulli",
+    "gemm": "einsum linalg_matmul tensordot outer",
+    "communication": "wait_tensor",
+    "view": _VIEWS_AND_ALLOCATIONS,
 }
+_KINDS = {op: kind for kind, ops in _OPERATORS.items() for op in ops.split()}
 
 
 @register(
@@ -73,7 +62,7 @@ def read(view: NameView, match: re.Match[str]) -> KernelName | None:
     """An operator without template arguments or parameters. Views and allocations do no work of their own."""
     op = match["op"]
     library = _LIBRARIES.get(match["space"])
-    kind = "view" if op in _NO_WORK else _KINDS.get(op)
+    kind = _KINDS.get(op) or _KINDS.get(op.removesuffix("_"))
     if kind is not None:
         return kernel(view, "cpu_op", kind, library=library)
     return by_words(view, "cpu_op", library=library)

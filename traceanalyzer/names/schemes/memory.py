@@ -14,7 +14,7 @@ from traceanalyzer.names.text import NameView
     "memory",
     order=5,
     prefixes=("memcpy", "memset", "__amd_rocclr_", "copy", "fill", "cuda memcpy", "[cuda mem", "[hip mem"),
-    pattern=r"(?i)^(?:\[?(?:cuda|hip) )?mem(?:cpy|set)|^__amd_rocclr_\w+|^(?:copy|fill)(?:buffer)?\w*$",
+    pattern=r"(?i)^(?:\[?(?:cuda|hip) )?mem(?:cpy|set)|^__amd_rocclr_\w+|^(?:copy|fill)(?:buffer\w{0,40})?$",
 )
 def read(view: NameView, _match: re.Match[str]) -> KernelName:
     """A copy, or a fill."""
