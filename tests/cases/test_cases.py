@@ -14,7 +14,14 @@ from traceanalyzer.cli.main import cli
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "cases"
 CASES: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))["cases"]
 TRACE_CASES = [name for name, case in CASES.items() if name[0] in "0123" and isinstance(case["path"], str)]
-PLAIN_CASES = [name for name in TRACE_CASES if name[0] in "012" and "kernel_events" in CASES[name]["values"]]
+
+
+def values_of(name: str) -> dict[str, Any]:
+    values: dict[str, Any] = CASES[name].get("values", {})
+    return values
+
+
+PLAIN_CASES = [name for name in TRACE_CASES if name[0] in "012" and "kernel_events" in values_of(name)]
 
 # A deferred completion stamp is clipped; its expected.json gives the sums after that under names of their own.
 CLIPPED = "117_overflow_dur"
@@ -87,7 +94,7 @@ def assert_timeline(timeline: dict[str, Any], values: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", [n for n in PLAIN_CASES if n not in {CLIPPED, "113_two_gpus"}])
 def test_counts_sums_steps_and_blocks_are_right(run: Any, name: str) -> None:
-    values = CASES[name]["values"]
+    values = values_of(name)
     if values["kernel_events"] == 0:
         pytest.skip("nothing to count in this case")
     (timeline,) = document(run(name))["timelines"]
@@ -96,7 +103,7 @@ def test_counts_sums_steps_and_blocks_are_right(run: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", PLAIN_CASES)
 def test_phases_and_partial_steps_are_counted(run: Any, name: str) -> None:
-    values = CASES[name]["values"]
+    values = values_of(name)
     if run(name).exit_code or "steps" not in values:
         pytest.skip("refused, or the case names no steps")
     steps = document(run(name))["timelines"][0]["steps"]
@@ -110,7 +117,7 @@ def test_phases_and_partial_steps_are_counted(run: Any, name: str) -> None:
 
 
 def test_a_deferred_completion_stamp_is_clipped_and_told(run: Any) -> None:
-    values = CASES[CLIPPED]["values"]
+    values = values_of(CLIPPED)
     (timeline,) = document(run(CLIPPED))["timelines"]
     assert timeline["kernels"] == values["kernel_events"]
     assert timeline["kernel_sum_us"] <= values["clipped_sum_us_max"]
@@ -119,7 +126,7 @@ def test_a_deferred_completion_stamp_is_clipped_and_told(run: Any) -> None:
 
 
 def test_two_gpus_of_one_file_are_two_timelines(run: Any) -> None:
-    values = CASES["113_two_gpus"]["values"]["devices"]
+    values = values_of("113_two_gpus")["devices"]
     timelines = document(run("113_two_gpus"))["timelines"]
     assert [str(t["device"]) for t in timelines] == list(values)
     for timeline in timelines:
@@ -127,21 +134,21 @@ def test_two_gpus_of_one_file_are_two_timelines(run: Any) -> None:
 
 
 def test_graph_launches_are_counted_with_their_kernels(run: Any) -> None:
-    values = CASES["112_graph_shared_correlation"]["values"]
+    values = values_of("112_graph_shared_correlation")
     (timeline,) = document(run("112_graph_shared_correlation"))["timelines"]
     assert timeline["graph_launches"] == values["graph_launches"]
 
 
 def test_exposed_communication_is_what_no_compute_covers(run: Any) -> None:
-    values = CASES["115_overlapping_streams"]["values"]
+    values = values_of("115_overlapping_streams")
     (timeline,) = document(run("115_overlapping_streams"))["timelines"]
     assert timeline["comm_sum_us"] == pytest.approx(values["comm_sum_us"])
     assert timeline["comm_exposed_us"] == pytest.approx(values["comm_exposed_us"])
 
 
-@pytest.mark.parametrize("name", [n for n in TRACE_CASES if "per_rank" in CASES[n]["values"]])
+@pytest.mark.parametrize("name", [n for n in TRACE_CASES if "per_rank" in values_of(n)])
 def test_every_rank_of_a_folder_or_archive_is_read(run: Any, name: str) -> None:
-    values = CASES[name]["values"]
+    values = values_of(name)
     found = document(run(name))
     assert [t["rank"] for t in found["timelines"]] == values["ranks"]
     assert found["missing_ranks"] == values.get("missing_ranks", [])
@@ -157,10 +164,10 @@ def test_names_come_back_byte_for_byte(run: Any) -> None:
     assert names == set(CASES["017_nasty_names"]["names"])
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if "block_types_in_order" in CASES[n]["values"]])
+@pytest.mark.parametrize("name", [n for n in CASES if "block_types_in_order" in values_of(n)])
 def test_block_kinds_are_named(name: str) -> None:
     result = CliRunner().invoke(cli, ["blocks", str(FOLDER / CASES[name]["path"]), "--json", "--no-cache"])
-    wanted = CASES[name]["values"]["block_types_in_order"]
+    wanted = values_of(name)["block_types_in_order"]
     for step in json.loads(result.stdout)["timelines"][0]["steps"]:
         kinds = [block["kind"] for block in step["blocks"]]
         assert all(want in (kind or "") for want, kind in zip(wanted, kinds, strict=True)), kinds
@@ -172,7 +179,7 @@ def test_a_slower_kernel_is_found_and_a_renumbered_one_pairs_up() -> None:
     before, after = (str(FOLDER / path) for path in CASES["600_ab_pair"]["path"])
     result = CliRunner().invoke(cli, ["diff", before, after, "--json", "--no-cache"])
     found = json.loads(result.stdout)
-    values = CASES["600_ab_pair"]["values"]
+    values = values_of("600_ab_pair")
     assert found["after_step_us"] - found["before_step_us"] == pytest.approx(values["step_kernel_sum_delta_us"])
     assert sum(row["delta_us"] for row in found["rows"]) + found["unattributed_us"] == pytest.approx(
         found["after_step_us"] - found["before_step_us"]

@@ -70,6 +70,14 @@ def open_one(paths: Iterable[str], *, rank: int | None = None, no_cache: bool = 
     return chosen[0]
 
 
+def warnings_of(trace: Trace) -> list[TraceWarning]:
+    """Everything odd about a trace, from reading it and from cutting it up, naming its file."""
+    from traceanalyzer.segment import segment
+
+    source = trace.metadata.source.path
+    return [w if w.source else w.at(source) for w in (*trace.metadata.warnings, *segment(trace).warnings)]
+
+
 def show_warnings(warnings: Iterable[TraceWarning]) -> None:
     """Print warnings on stderr, one line each."""
     from traceanalyzer.report.text import warning_line

@@ -12,6 +12,7 @@ from traceanalyzer.cli.common import (
     refuse_both,
     show_warnings,
     table_options,
+    warnings_of,
 )
 from traceanalyzer.cli.hotspots import PHASES
 
@@ -40,13 +41,11 @@ def diff(
     from traceanalyzer.analysis.diff import diff as compare
     from traceanalyzer.report import diff as report
     from traceanalyzer.report.console import console
-    from traceanalyzer.segment import segment
 
     refuse_both(as_json, as_csv)
     sides = [open_one([path], rank=rank, no_cache=no_cache) for path in (before, after)]
     found = compare(sides[0], sides[1], phase=phase)
-    told = [w for trace in sides for w in (*trace.metadata.warnings, *segment(trace).warnings)]
-    show_warnings([*told, *found.warnings])
+    show_warnings([*warnings_of(sides[0]), *warnings_of(sides[1]), *found.warnings])
     if as_json:
         emit_json(report.document(found))
     elif as_csv:

@@ -13,6 +13,7 @@ from traceanalyzer.cli.common import (
     refuse_both,
     show_warnings,
     table_options,
+    warnings_of,
 )
 
 GROUPINGS = ("kernel", "role", "family")
@@ -43,12 +44,11 @@ def hotspots(
     from traceanalyzer.analysis.hotspots import hotspots as rank_kernels
     from traceanalyzer.report import hotspots as report
     from traceanalyzer.report.console import console
-    from traceanalyzer.segment import segment
 
     refuse_both(as_json, as_csv)
     trace = open_one(paths, rank=rank, no_cache=no_cache)
     found = rank_kernels(trace, by=by, phase=phase, step=step)
-    show_warnings([*trace.metadata.warnings, *segment(trace).warnings])
+    show_warnings(warnings_of(trace))
     if as_csv:
         emit_csv(report.CSV_COLUMNS, report.document(found, [])["rows"])
         return

@@ -13,6 +13,7 @@ from traceanalyzer.cli.common import (
     refuse_both,
     show_warnings,
     table_options,
+    warnings_of,
 )
 
 
@@ -26,12 +27,11 @@ def idle(paths: tuple[str, ...], rank: int | None, limit: int, as_json: bool, as
     from traceanalyzer.analysis.idle import idle as find_gaps
     from traceanalyzer.report import idle as report
     from traceanalyzer.report.console import console
-    from traceanalyzer.segment import segment
 
     refuse_both(as_json, as_csv)
     trace = open_one(paths, rank=rank, no_cache=no_cache)
     found = find_gaps(trace)
-    show_warnings([*trace.metadata.warnings, *segment(trace).warnings, *found.warnings])
+    show_warnings([*warnings_of(trace), *found.warnings])
     if as_json:
         emit_json(report.document(found))
     elif as_csv:

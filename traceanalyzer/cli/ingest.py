@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import analysis_options, emit_json, open_inputs, show_warnings
+from traceanalyzer.cli.common import analysis_options, emit_json, open_inputs, show_warnings, warnings_of
 
 
 @click.command()
@@ -24,14 +24,11 @@ def ingest(paths: tuple[str, ...], as_json: bool, no_cache: bool, output: Path |
     from traceanalyzer.analysis.summary import engine_of, timelines
     from traceanalyzer.report import summary
     from traceanalyzer.report.console import console
-    from traceanalyzer.segment import segment
 
     traces = open_inputs(paths, no_cache=no_cache, output=output)
     found = [timeline for trace in traces for timeline in timelines(trace)]
     engine = engine_of(traces)
-    warnings = [*traces.warnings]
-    for trace in traces:
-        warnings += [*trace.metadata.warnings, *segment(trace).warnings]
+    warnings = [*traces.warnings, *(warning for trace in traces for warning in warnings_of(trace))]
     show_warnings(warnings)
     if as_json:
         emit_json(summary.document(traces, engine, found, warnings))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -32,8 +33,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, name_column:
         width: of the terminal, in characters.
     """
     body = [[visible(cell) for cell in row] for row in rows]
-    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1))
-    widths = [max([len(heading), *(len(row[i]) for row in body)]) for i, heading in enumerate(columns)]
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    widths = [max([cell_len(heading), *(cell_len(row[i]) for row in body)]) for i, heading in enumerate(columns)]
     for i, heading in enumerate(columns):
         result.add_column(Text(heading), justify="left" if i == (name_column or 0) else "right", no_wrap=True)
     if name_column is not None:

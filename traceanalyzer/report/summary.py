@@ -101,13 +101,12 @@ def _section(t: Timeline, engine: str, width: int) -> list[Any]:
     where.append("CPU (leaf ops stand in for kernels)" if t.device is None else _device(t))
     title = Text(" · ".join([ENGINE_NAMES.get(engine, "engine unknown"), *where]), style="bold")
     unit = "leaf ops" if t.device is None else "kernels"
-    idle = t.span_ns - t.busy_ns
     busy_share = t.busy_ns / t.span_ns if t.span_ns else None
     facts = [
         ("steps", _steps_line(t)),
         ("blocks", _blocks_line(t.steps)),
         (unit, f"{t.kernels:,} in {duration(t.kernel_sum_ns)}; {_graphs(t)}"),
-        ("busy", f"{duration(t.busy_ns)} of {duration(t.span_ns)} ({percent(busy_share)}), idle {duration(idle)}"),
+        ("busy", f"{duration(t.busy_ns)} of {duration(t.span_ns)} ({percent(busy_share)}), {_rest(t)}"),
     ]
     if t.memcpy_ns or t.memset_ns:
         facts.append(("copies", f"{duration(t.memcpy_ns)}, memsets {duration(t.memset_ns)}"))
@@ -122,6 +121,11 @@ def _section(t: Timeline, engine: str, width: int) -> list[Any]:
     ]
     heading = "top leaf ops" if t.device is None else "top kernels"
     return [title, *lines, Text(), table((heading, "count", "total", "share"), rows, name_column=0, width=width)]
+
+
+def _rest(t: Timeline) -> str:
+    rest = duration(t.span_ns - t.busy_ns)
+    return f"{rest} between leaf ops (dispatch, Python, waiting)" if t.device is None else f"idle {rest}"
 
 
 def _device(t: Timeline) -> str:
