@@ -44,8 +44,14 @@ class Anchor:
     tokens: frozenset[int]
 
 
-def find_anchors(tokens: IntArray, vocabulary: Vocabulary) -> list[Anchor]:
-    """Return the anchors of a step in order of time; linear in its kernels."""
+def find_anchors(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int] = frozenset()) -> list[Anchor]:
+    """Return the anchors of a step in order of time; linear in its kernels.
+
+    Args:
+        tokens: token of each event.
+        vocabulary: what the tokens are.
+        known: tokens that serve a mixer elsewhere in the trace, which makes them anchors without one, too.
+    """
     classes = vocabulary.classes[tokens]
     positions = np.flatnonzero(_STRUCTURE[classes])
     mixing = np.isin(classes[positions], (MIXER, POSITION))
@@ -55,8 +61,13 @@ def find_anchors(tokens: IntArray, vocabulary: Vocabulary) -> list[Anchor]:
         for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
     ]
     merged = _merge(runs, tokens, vocabulary)
-    known: set[int] = set().union(*(run.tokens for run in merged if run.mixes)) if merged else set()
-    return [run for run in merged if run.mixes or run.tokens <= known]
+    serving = known.union(*(run.tokens for run in merged if run.mixes))
+    return [run for run in merged if run.mixes or run.tokens <= serving]
+
+
+def serving_tokens(tokens: IntArray, vocabulary: Vocabulary) -> frozenset[int]:
+    """Return the tokens that mix or serve a mixer anywhere in a sequence."""
+    return frozenset().union(*(anchor.tokens for anchor in find_anchors(tokens, vocabulary) if anchor.mixes))
 
 
 def _anchor(where: IntArray, tokens: IntArray, classes: ByteArray, vocabulary: Vocabulary) -> Anchor:

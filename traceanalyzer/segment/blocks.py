@@ -24,14 +24,15 @@ from traceanalyzer.segment.repetition import find_repetition
 from traceanalyzer.segment.vocabulary import IntArray, Vocabulary
 
 
-def find_blocks(tokens: IntArray, vocabulary: Vocabulary) -> Cut:
+def find_blocks(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int] = frozenset()) -> Cut:
     """Cut a step's kernels, in order of start, into blocks.
 
     Args:
         tokens: token of each event of the step.
         vocabulary: what the tokens are.
+        known: see `find_anchors`.
     """
-    anchors = find_anchors(tokens, vocabulary)
+    anchors = find_anchors(tokens, vocabulary, known)
     if not anchors:
         return find_repetition(tokens, vocabulary)
     layout = Layout.of(tokens, vocabulary)
@@ -61,7 +62,7 @@ class _Plan:
 
     Attributes:
         marks: positions that borders lie at: the norms, or the matrix products where norms do not help.
-        skip: marks at a block's end that come after its feed-forward.
+        skip: marks at a block's end that come after its feed-forward (post-norms).
         before: usual number of marks of a block before its anchor.
         after: usual number of marks of a block after its anchor.
         cost: how far the first and the last block are from what the others say.
@@ -91,7 +92,6 @@ def _plan_for(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_f
     """Read off how many marks stand before and after an anchor, the way that fits both ends of the step best."""
     first = bisect_left(marks, anchors[0].start)
     last = len(marks) - bisect_right(marks, anchors[-1].end)
-    final = 1
     between: list[tuple[int, int, int, int]] = []  # token before, token after, marks after ffn end, marks in all
     for one, two in pairwise(anchors):
         end = layout.feed_forward_end(one.end, two.start) if feed_forward else None
@@ -103,7 +103,8 @@ def _plan_for(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_f
     to_first = [gap for gap in between if gap[1] == anchors[0].token] or between
     from_last = [gap for gap in between if gap[0] == anchors[-1].token] or between
     with_reach = [gap for gap in to_first if gap[2] > 0]
-    if len(with_reach) * 2 > len(to_first):
+    by_feed_forward = len(with_reach) * 2 > len(to_first)
+    if by_feed_forward:
         reach = _mode(gap[2] for gap in with_reach)
         inside_last = _mode(
             gap[3] - gap[2] for gap in (from_last if any(g[2] > 0 for g in from_last) else between) if gap[2] > 0
@@ -113,10 +114,11 @@ def _plan_for(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_f
         inside_last = _mode(gap[3] for gap in from_last) - reach
         between = [(a, b, n, n) for a, b, _, n in between]
     costs = {
-        skip: abs(first - (reach - skip)) + abs(last - (inside_last + skip + final)) + 0.25 * min(skip, 2)
+        skip: abs(first - (reach - skip)) + _short_of(last, inside_last + skip) + 0.25 * min(skip, 2)
         for skip in range(reach)
     }
     skip = min(costs, key=lambda s: (costs[s], s)) if costs else 0
+    forward = skip if by_feed_forward else 0
     usable = [gap for gap in between if gap[2] > 0]
     before: dict[int, list[int]] = defaultdict(list)
     after: dict[int, list[int]] = defaultdict(list)
@@ -127,13 +129,18 @@ def _plan_for(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_f
     usual_after = _mode(n for counts in after.values() for n in counts) if usable else 0
     return _Plan(
         marks,
-        skip,
+        forward,
         {token: max(_mode(counts), 0) for token, counts in before.items()},
         {token: max(_mode(counts), 0) for token, counts in after.items()},
         usual_before,
         usual_after,
         costs.get(skip, 1.0) - 0.25 * min(skip, 2),
     )
+
+
+def _short_of(last: int, own: int) -> float:
+    """How far the marks after the last anchor are from the block's own and a final one; a stage may lack that."""
+    return min(abs(last - own - 1), 0.4 + abs(last - own))
 
 
 def _plan_for_one(

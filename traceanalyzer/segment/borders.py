@@ -63,7 +63,7 @@ class Layout:
             gemms=at(GEMM, EXPERT),
             ffn=np.flatnonzero(feeds).tolist(),
             products=at(GEMM, EXPERT, COMBINE, COMM),
-            turns=at(SAMPLE, EMBED),
+            turns=_turns(tokens, classes),
         )
 
     @property
@@ -74,8 +74,12 @@ class Layout:
     def feed_forward_end(self, low: int, high: int) -> int | None:
         """Return the last kernel of the feed-forward between two positions, or null where none shows.
 
-        The last activation or expert kernel, then every product and collective up to the next norm.
+        The last activation or expert kernel that a norm follows (others belong to the next block's projections),
+        then every product and collective up to that norm.
         """
+        last_norm = bisect_left(self.norms, high) - 1
+        if last_norm >= 0 and self.norms[last_norm] > low:
+            high = self.norms[last_norm] + 1
         index = self._last_feed_forward(low, high)
         if index is None:
             return None
@@ -160,6 +164,15 @@ class Layout:
             if mark - self._own_head(mark) == span:
                 return [int(token) for token in self.tokens[mark - span : mark]]
         return []
+
+
+def _turns(tokens: IntArray, classes: ByteArray) -> list[int]:
+    """Kernels that show where a pass through the model ends or begins; index kernels of every block do not."""
+    where = np.flatnonzero(np.isin(classes, (SAMPLE, EMBED)))
+    counts = np.bincount(tokens[where]) if len(where) else np.zeros(1, dtype=np.int64)
+    frequent = max(3.0, 0.5 * float((classes == MIXER).sum()))
+    positions: list[int] = where[(classes[where] == SAMPLE) | (counts[tokens[where]] < frequent)].tolist()
+    return positions
 
 
 def _after_residual(layout: Layout, start: int, mark: int) -> int:

@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from traceanalyzer.segment.anchors import Anchor, find_anchors
+from traceanalyzer.segment.anchors import find_anchors
 from traceanalyzer.segment.steps import Step
 from traceanalyzer.segment.vocabulary import EMBED, SAMPLE, IntArray, Vocabulary
 
 _COMMON = 0.6
-"""An index or embedding kernel in more of the gaps between anchors than this belongs to the blocks."""
+"""An index or embedding kernel as frequent as this share of the anchors belongs to the blocks."""
 _ONE_GRAPH = 0.5
 """Share of a step's events that one launch must have started for the step to be a graph's."""
 
@@ -48,35 +48,38 @@ def _borders(tokens: IntArray, clock: IntArray, vocabulary: Vocabulary) -> list[
     anchors = find_anchors(tokens, vocabulary)
     sampling = np.flatnonzero(classes == SAMPLE).tolist()
     embedding = np.flatnonzero(classes == EMBED).tolist()
+    embedding = _passes(tokens, embedding, len(anchors))
     gaps = list(pairwise(anchors))
-    inside = _block_tokens(tokens, gaps, embedding)
-    borders = []
+    borders: list[int] = []
+    behind: Counter[int] = Counter()
     for one, two in gaps:
         last_sampling = _last_in(sampling, one.end, two.start)
         from_here = one.end if last_sampling is None else last_sampling
-        first_embedding = next(
-            (
-                p
-                for p in embedding[bisect_right(embedding, from_here) : bisect_left(embedding, two.start)]
-                if int(tokens[p]) not in inside
-            ),
-            None,
-        )
+        first_embedding = _first_in(embedding, from_here, two.start)
         if last_sampling is None and first_embedding is None:
             continue
         stop = two.start if first_embedding is None else first_embedding
         candidates = clock[from_here + 1 : stop + 1] - clock[from_here:stop]
-        borders.append(from_here + 1 + int(candidates.argmax()))
+        border = from_here + 1 + int(candidates.argmax())
+        borders.append(border)
+        if last_sampling is not None:
+            behind[border - last_sampling] += 1
+    if behind and anchors and sampling and sampling[-1] > anchors[-1].end:
+        rest = sampling[-1] + behind.most_common(1)[0][0]
+        if rest < len(tokens):
+            borders.append(rest)
     return borders
 
 
-def _block_tokens(tokens: IntArray, gaps: list[tuple[Anchor, Anchor]], embedding: list[int]) -> set[int]:
-    """Index kernels that stand between most anchors."""
-    counts: Counter[int] = Counter()
-    for one, two in gaps:
-        low, high = bisect_right(embedding, one.end), bisect_left(embedding, two.start)
-        counts.update({int(tokens[p]) for p in embedding[low:high]})
-    return {token for token, count in counts.items() if len(gaps) > 3 and count > _COMMON * len(gaps)}
+def _passes(tokens: IntArray, embedding: list[int], anchors: int) -> list[int]:
+    """Leave out index kernels that come with most anchors: they are part of the blocks."""
+    counts = Counter(tokens[embedding].tolist())
+    return [p for p in embedding if counts[int(tokens[p])] <= _COMMON * anchors]
+
+
+def _first_in(positions: list[int], low: int, high: int) -> int | None:
+    index = bisect_right(positions, low)
+    return positions[index] if index < len(positions) and positions[index] < high else None
 
 
 def _last_in(positions: list[int], low: int, high: int) -> int | None:

@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.segment.alignment import begins, carry_over
+from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.cut import Cut, no_blocks
 from traceanalyzer.segment.inference import infer_steps
@@ -30,9 +32,12 @@ from traceanalyzer.segment.steps import (
 from traceanalyzer.segment.streams import chains
 from traceanalyzer.segment.tables import Placement, assemble
 from traceanalyzer.segment.variants import tell_apart
-from traceanalyzer.segment.vocabulary import GEMM, MIXER, NORM, IntArray, Vocabulary, encode
+from traceanalyzer.segment.vocabulary import EXPERT, GEMM, MIXER, NORM, IntArray, Vocabulary, encode
 from traceanalyzer.trace import Trace
 
+_COMPUTING = (GEMM, EXPERT, MIXER, NORM)
+_PEERS = 8
+"""Distinct kernel sequences that a cut-off step is compared with."""
 _CACHE: WeakKeyDictionary[Trace, Segmentation] = WeakKeyDictionary()
 
 
@@ -79,6 +84,7 @@ class _Cutter:
     tokens: IntArray
     vocabulary: Vocabulary
     layers: pl.DataFrame | None
+    serving: frozenset[int] = frozenset()
 
     def steps(self, marks: list[Mark]) -> tuple[list[Step], list[TraceWarning]]:
         """Return the device's steps in order of time."""
@@ -91,7 +97,7 @@ class _Cutter:
             threads = set(events["launch_thread"].drop_nulls().unique().to_list())
             steps = place_by_marks(events, marks_for(marks, threads))
             steps = _drop_idle_lead(steps, tokens, self.vocabulary)
-            steps = split_unmarked(_adopt(steps, stray), tokens)
+            steps = split_unmarked(_adopt(steps, stray), tokens, np.isin(self.vocabulary.classes, _COMPUTING))
         if not any(step.label is not None for step in steps):
             where = np.arange(len(events)) if not launched else np.setdiff1d(np.arange(len(events)), leading)
             steps = infer_steps(events, where, tokens, self.vocabulary)
@@ -111,17 +117,17 @@ class _Cutter:
         return self._judge_last(steps), warnings
 
     def _computes(self, where: IntArray) -> bool:
-        return bool(np.isin(self.vocabulary.classes[self.tokens[where]], (GEMM, MIXER, NORM)).any())
+        return bool(np.isin(self.vocabulary.classes[self.tokens[where]], _COMPUTING).any())
 
     def _judge_last(self, steps: list[Step]) -> list[Step]:
         """Call the last step incomplete where it is the beginning of an earlier one."""
         if len(steps) < 2 or not steps[-1].complete:
             return steps
         own = self.tokens[steps[-1].events]
-        for step in steps[:-1]:
-            other = self.tokens[step.events]
-            if step.complete and len(other) > len(own) and np.array_equal(other[: len(own)], own):
-                return [*steps[:-1], replace(steps[-1], complete=False)]
+        shapes = {self.tokens[step.events].tobytes() for step in steps[:-1] if step.complete}
+        known = [np.frombuffer(shape, dtype=np.int64) for shape in list(shapes)[:_PEERS]]
+        if any(begins(own, other) for other in known):
+            return [*steps[:-1], replace(steps[-1], complete=False)]
         return steps
 
     def place(
@@ -149,6 +155,7 @@ class _Cutter:
     def _solve(self, steps: list[Step]) -> list[Cut]:
         """Find the blocks of each distinct kernel sequence once; a cut-off step follows the one it begins like."""
         known: dict[bytes, Cut] = {}
+        self.serving = serving_tokens(self.tokens, self.vocabulary)
         solved: list[Cut] = []
         for step in steps:
             own = self.tokens[step.events]
@@ -166,12 +173,12 @@ class _Cutter:
 
     def _cut(self, own: IntArray, chain: IntArray | None) -> Cut:
         if chain is None:
-            return find_blocks(own, self.vocabulary)
+            return find_blocks(own, self.vocabulary, self.serving)
         block_of = np.full(len(own), -1, dtype=np.int64)
         count, confidence = 0, 1.0
         for number in np.unique(chain).tolist():
             where = np.flatnonzero(chain == number)
-            part = find_blocks(own[where], self.vocabulary)
+            part = find_blocks(own[where], self.vocabulary, self.serving)
             block_of[where] = np.where(part.block_of >= 0, part.block_of + count, -1)
             count += part.count
             confidence = min(confidence, part.confidence)
@@ -222,7 +229,11 @@ class _Cutter:
 
     def _warnings(self, steps: list[Step], solved: list[Cut]) -> list[TraceWarning]:
         warnings = []
-        bare = [step for step, cut in zip(steps, solved, strict=True) if step.complete and not cut.count]
+        bare = [
+            step
+            for step, cut in zip(steps, solved, strict=True)
+            if step.complete and step.phase != "dummy" and not cut.count
+        ]
         if bare:
             warnings.append(
                 TraceWarning(
@@ -276,11 +287,16 @@ def _members(cut: Cut) -> tuple[IntArray, list[int]]:
 
 def _truncate(own: IntArray, steps: list[Step], solved: list[Cut], tokens: IntArray) -> Cut | None:
     """Blocks of a step that is the beginning of an earlier one: as far as they go, those of that one."""
+    tried: set[bytes] = set()
     for step, cut in zip(steps, solved, strict=False):
         other = tokens[step.events]
-        if step.complete and cut.count and len(other) > len(own) and np.array_equal(other[: len(own)], own):
-            block_of = cut.block_of[: len(own)]
-            return Cut(block_of, int(block_of.max(initial=-1)) + 1, cut.confidence)
+        if not (step.complete and cut.count) or other.tobytes() in tried or len(tried) >= _PEERS:
+            continue
+        tried.add(other.tobytes())
+        if begins(own, other):
+            block_of = carry_over(own, other, cut.block_of)
+            if block_of is not None:
+                return Cut(block_of, int(block_of.max(initial=-1)) + 1, cut.confidence)
     return None
 
 
@@ -307,6 +323,6 @@ def _drop_idle_lead(steps: list[Step], tokens: IntArray, vocabulary: Vocabulary)
     """What was launched before the first marker is a partial step only if it computes."""
     if steps and steps[0].label is None and not steps[0].complete:
         classes = vocabulary.classes[tokens[steps[0].events]]
-        if not np.isin(classes, (GEMM, MIXER, NORM)).any():
+        if not np.isin(classes, _COMPUTING).any():
             return steps[1:]
     return steps

@@ -14,7 +14,7 @@ from traceanalyzer.segment.markers import (
     python_rank,
     read_marker,
 )
-from traceanalyzer.segment.vocabulary import IntArray
+from traceanalyzer.segment.vocabulary import BoolArray, IntArray
 from traceanalyzer.trace import Trace
 
 
@@ -221,14 +221,20 @@ def unlaunched(events: pl.DataFrame) -> tuple[IntArray, IntArray]:
     return leading, missing[missing > first]
 
 
-def split_unmarked(steps: list[Step], tokens: IntArray) -> list[Step]:
+def split_unmarked(steps: list[Step], tokens: IntArray, computes: BoolArray) -> list[Step]:
     """Split off steps that follow a marked one in its window but lack a marker of their own.
 
     An engine writes its marker when the step ends; a profiler stopped before leaves only the kernels. Such a
     window holds a step's whole sequence and then the start of one that is known.
+
+    Args:
+        steps: steps by their markers.
+        tokens: token of every event.
+        computes: by token, whether it is part of a model's forward pass.
     """
-    shapes = {tokens[step.events].tobytes(): len(step.events) for step in steps if step.complete}
+    shapes = {tokens[step.events].tobytes() for step in steps if step.complete and step.phase != "dummy"}
     known = [np.frombuffer(shape, dtype=np.int64) for shape in shapes]
+    known = [shape for shape in known if computes[shape].any()]
     result: list[Step] = []
     for step in steps:
         own = tokens[step.events]

@@ -95,6 +95,8 @@ def _read(name: str) -> _Word:
     elif kind in (COMM, OTHER, POSITION, ACT) and _FUSED_NORM.search(name):
         bare = kind == OTHER and bool(_NORM_CORE.search(name)) and not name.startswith("triton_")
         kind = NORM
+    if kind == EMBED and kernel.kind == "index" and name.startswith("triton_"):
+        kind = OTHER
     if kind in (OTHER, EMBED) and _NO_WORK.fullmatch(name):
         kind = VIEW
     activates = kind == ACT or (
