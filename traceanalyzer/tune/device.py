@@ -1,0 +1,137 @@
+"""The figures of a GPU that decide how many programs it runs at once, and how fast it could be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traceanalyzer.hardware.gpus import Gpu, known_gpus
+from traceanalyzer.kernels.target import Target
+
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class UnitLimits:
+    """What one SM or CU holds.
+
+    Attributes:
+        registers: 32-bit registers.
+        shared_bytes: shared memory (LDS).
+        warps: warps (wavefronts).
+        programs: thread blocks (work groups).
+        register_step: registers are given to a thread in multiples of this.
+    """
+
+    registers: int
+    shared_bytes: int
+    warps: int
+    programs: int
+    register_step: int
+
+
+# NVIDIA: CUDA C++ Programming Guide, table of technical specifications per compute capability. AMD: LLVM's AMDGPU
+# usage guide and subtarget features: CDNA has 4 SIMDs of 512 registers x 64 lanes, RDNA 3 and 4 has 2 SIMDs of
+# 1,536 registers x 32 lanes (1.5x register files: gfx1100, gfx1101, gfx1151, gfx12), 16 wavefronts each.
+_CDNA = UnitLimits(4 * 512 * 64, 64 * KIB, 32, 32, 8)
+_RDNA = UnitLimits(2 * 1536 * 32, 64 * KIB, 32, 32, 24)
+UNIT_LIMITS = {
+    "sm_75": UnitLimits(65536, 64 * KIB, 32, 16, 8),
+    "sm_80": UnitLimits(65536, 164 * KIB, 64, 32, 8),
+    "sm_86": UnitLimits(65536, 100 * KIB, 48, 16, 8),
+    "sm_87": UnitLimits(65536, 164 * KIB, 48, 16, 8),
+    "sm_89": UnitLimits(65536, 100 * KIB, 48, 24, 8),
+    "sm_90": UnitLimits(65536, 228 * KIB, 64, 32, 8),
+    "sm_100": UnitLimits(65536, 228 * KIB, 64, 32, 8),
+    "sm_103": UnitLimits(65536, 228 * KIB, 64, 32, 8),
+    "sm_120": UnitLimits(65536, 100 * KIB, 48, 24, 8),
+    "sm_121": UnitLimits(65536, 100 * KIB, 48, 24, 8),
+    "gfx90a": _CDNA,
+    "gfx942": _CDNA,
+    "gfx950": UnitLimits(4 * 512 * 64, 160 * KIB, 32, 32, 8),
+    "gfx1100": _RDNA,
+    "gfx1101": _RDNA,
+    "gfx1151": _RDNA,
+    "gfx1200": _RDNA,
+    "gfx1201": _RDNA,
+}
+
+DUAL_ISSUE = {"gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201"}
+"""Architectures whose fp32 peak assumes two operations a lane and cycle, which other instructions do not reach."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU as the screen sees it.
+
+    Attributes:
+        name: of the GPU the figures belong to.
+        target: its architecture.
+        units: SMs or CUs.
+        limits: of one unit.
+        bandwidth: bytes a second.
+        vector_rate: vector instructions a second, all units together.
+        matrix_flops: dense peak by data type, operations a second.
+    """
+
+    name: str
+    target: Target
+    units: int
+    limits: UnitLimits
+    bandwidth: float
+    vector_rate: float
+    matrix_flops: dict[str, float]
+
+    def resident_programs(self, registers: int | None, shared_bytes: int, num_warps: int) -> int:
+        """Return how many programs the whole GPU holds at once; at least one a unit."""
+        limits = self.limits
+        threads = num_warps * self.target.warp_size
+        step = limits.register_step
+        given = -(-max(registers or 1, 1) // step) * step
+        by_registers = limits.registers // (given * threads)
+        by_shared = limits.shared_bytes // max(shared_bytes, 1)
+        return self.units * max(1, min(by_registers, by_shared, limits.warps // num_warps, limits.programs))
+
+
+def device_of(target: Target, gpu: str | None = None) -> Device:
+    """Return the figures of a GPU of this architecture: the one named, or the table's first.
+
+    Raises:
+        ValueError: the GPU is unknown, is of another architecture, or none of this architecture is known.
+    """
+    fitting = [known for known in known_gpus() if known.target == target.name]
+    if gpu is not None:
+        named = [known for known in known_gpus() if gpu.lower() in known.name.lower()]
+        if not named:
+            raise ValueError(f"unknown GPU {gpu!r} (known: {', '.join(known.name for known in known_gpus())})")
+        fitting = [known for known in named if known.target == target.name]
+        if not fitting:
+            raise ValueError(f"{named[0].name} is {named[0].target}, not {target.name}")
+    if not fitting:
+        raise ValueError(f"the GPU table has no GPU of {target.name}; name one of the same kind with --gpu")
+    return _device(fitting[0], target)
+
+
+def target_of_gpu(gpu: str) -> str:
+    """Return the architecture of a GPU by its name.
+
+    Raises:
+        ValueError: no GPU of the table has this in its name.
+    """
+    named = [known for known in known_gpus() if gpu.lower() in known.name.lower()]
+    if not named:
+        raise ValueError(f"unknown GPU {gpu!r} (known: {', '.join(known.name for known in known_gpus())})")
+    return named[0].target
+
+
+def _device(gpu: Gpu, target: Target) -> Device:
+    peaks = {name: 1e12 * value for name, value in gpu.peak_tflops.items()}
+    per_instruction = 2 * (2 if target.name in DUAL_ISSUE else 1)  # a fused multiply-add counts twice
+    return Device(
+        name=gpu.name,
+        target=target,
+        units=gpu.compute_units,
+        limits=UNIT_LIMITS[target.name],
+        bandwidth=gpu.bandwidth_gbps * 1e9,
+        vector_rate=peaks["fp32"] / per_instruction / target.warp_size,
+        matrix_flops=peaks,
+    )

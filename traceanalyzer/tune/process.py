@@ -1,0 +1,154 @@
+"""A worker process that may crash or hang without taking the caller along.
+
+The worker reads one JSON object a line and answers each with one line. A worker that dies or is late is killed, and
+the next question starts a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+TAIL_CHARACTERS = 400
+
+
+class WorkerFailure(Exception):
+    """The worker died, was late, or answered that it failed; the text says which."""
+
+
+class Worker:
+    """One worker process, started on first use.
+
+    Args:
+        module: run as ``python -m module``.
+        arguments: command-line arguments of the module.
+        environment: variables added to this process's own.
+    """
+
+    def __init__(
+        self, module: str, arguments: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._command = [sys.executable, "-m", module, *arguments]
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
+        self.starts = 0
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._errors.close()
+
+    def ask(self, question: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Send a question and return the answer.
+
+        Raises:
+            WorkerFailure: the worker died, was late (it is killed), or answered with ``error``.
+        """
+        process = self._running()
+        try:
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(question).encode() + b"\n")
+            process.stdin.flush()
+            line = self._read_line(process, timeout_s)
+        except (BrokenPipeError, EOFError):
+            raise WorkerFailure(self._epitaph()) from None
+        except TimeoutError:
+            self.stop()
+            raise WorkerFailure(f"no answer within {timeout_s:g} s") from None
+        except BaseException:
+            self.stop()
+            raise
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise WorkerFailure(answer["error"])
+        return answer
+
+    def stop(self) -> None:
+        """Kill the process, if there is one."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.stop()
+            self._errors.seek(0)
+            self._errors.truncate()
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=self._environment,
+                bufsize=0,
+            )
+            self.starts += 1
+        return self._process
+
+    @staticmethod
+    def _read_line(process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
+        assert process.stdout is not None
+        deadline = time.monotonic() + timeout_s
+        line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise TimeoutError
+                part = os.read(process.stdout.fileno(), 1 << 16)
+                if not part:
+                    raise EOFError
+                line += part
+        return line
+
+    def _epitaph(self) -> str:
+        code = self._process.wait() if self._process else None
+        self.stop()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        last = lines[-1][-TAIL_CHARACTERS:] if lines else "no message"
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
+        return f"the process died ({how}): {last}"
+
+
+def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
+    """Answer questions from stdin until it ends; the worker's side.
+
+    Whatever else the process prints goes to stderr, so that it cannot be taken for an answer. An exception becomes an
+    answer with ``error``.
+    """
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        try:
+            reply = dict(answer(json.loads(line)))
+        except Exception as error:
+            reply = {"error": _one_line(error)}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or "no message"
+    shown = text if len(text) <= TAIL_CHARACTERS else f"{text[: TAIL_CHARACTERS // 2]} ... {text[-TAIL_CHARACTERS // 2 :]}"
+    return f"{type(error).__name__}: {shown}"
