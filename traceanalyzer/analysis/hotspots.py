@@ -62,7 +62,7 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: i
         .agg(count=pl.len(), total_ns=pl.col("dur_ns").sum())
         .sort(["total_ns", "name"], descending=[True, False])
     )
-    return Hotspots(_rows(kernels, by, steps), copies, kernels["dur_ns"].sum(), steps, phase)
+    return Hotspots(_rows(kernels, by, steps), copies, int(kernels["dur_ns"].sum()), steps, phase)
 
 
 def select(trace: Trace, phase: str | None = None, step: int | None = None) -> tuple[pl.DataFrame, int]:
@@ -82,7 +82,7 @@ def select(trace: Trace, phase: str | None = None, step: int | None = None) -> t
     if step is not None:
         averaged = cut.steps.filter(pl.col("step") == step)
         if averaged.is_empty():
-            raise ValueError(f"the trace has no step {step}: its steps are 0 to {cut.steps['step'].max()}")
+            raise ValueError(f"the trace has no step {step}: its steps are 0 to {cut.steps['step'].max()!r}")
     keys = averaged.select("device", "step", in_average=pl.lit(True))
     events = cut.events.join(keys, on=["device", "step"], how="left", nulls_equal=True, maintain_order="left")
     events = events.with_columns(pl.col("in_average").fill_null(False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich import box
 from rich.cells import cell_len
@@ -23,7 +23,14 @@ def console() -> Console:
     return plain if plain.is_terminal else Console(highlight=False, markup=False, emoji=False, width=DEFAULT_WIDTH)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, name_column: int | None, width: int) -> Table:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    name_column: int | None,
+    width: int,
+    shorten: Callable[[str, int], str] = short_name,
+) -> Table:
     """Build a table that fits the width; the text column is on the left, numbers are right-aligned.
 
     Args:
@@ -31,6 +38,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, name_column:
         rows: cells as text; untrusted text is shown literally.
         name_column: the column of kernel names, which are shortened to the space the others leave; null for none.
         width: of the terminal, in characters.
+        shorten: how names lose length; the default knows kernel names.
     """
     body = [[visible(cell) for cell in row] for row in rows]
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1, 0, 0))
@@ -41,7 +49,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, name_column:
         taken = sum(w for i, w in enumerate(widths) if i != name_column) + 2 * (len(columns) - 1) + 1
         space = max(NARROWEST_NAME, width - taken)
         for row in body:
-            row[name_column] = short_name(row[name_column], space)
+            row[name_column] = shorten(row[name_column], space)
     for row in body:
         result.add_row(*(Text(cell) for cell in row))
     return result

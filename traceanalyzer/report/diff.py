@@ -77,7 +77,7 @@ def render(found: Diff, limit: int, width: int) -> Group:
     ]
     if rows:
         parts.append(table(("role", "kernel", "before", "after", "change"), rows, name_column=1, width=width))
-    rest = float(found.rows["delta_ns"].sum() - shown["delta_ns"].sum())
+    rest = float(found.rows["delta_ns"].sum()) - float(shown["delta_ns"].sum())
     parts.append(Text(f"  all other rows {_signed(rest)}; not in any row {_signed(found.unattributed_ns)}"))
     spans = f"{duration(found.span_before_ns)} -> {duration(found.span_after_ns)}"
     change_of_span = _signed(found.span_after_ns - found.span_before_ns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group
@@ -10,8 +10,9 @@ from rich.text import Text
 
 from traceanalyzer.analysis.advice import Finding
 from traceanalyzer.analysis.hotspots import Hotspots
+from traceanalyzer.analysis.triton_cache import CompiledKernel
 from traceanalyzer.report.console import table
-from traceanalyzer.report.text import duration, percent, plural, us, visible
+from traceanalyzer.report.text import duration, duration_us, percent, plural, us, visible
 
 SCHEMA = "traceanalyzer/hotspots/1"
 
@@ -23,6 +24,10 @@ CSV_COLUMNS = (
     "tile",
     "dtypes",
     "num_warps",
+    "num_stages",
+    "registers",
+    "spills",
+    "shared_bytes",
     "count",
     "total_us",
     "share",
@@ -36,34 +41,14 @@ CSV_COLUMNS = (
 )
 
 
-def document(found: Hotspots, findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return the JSON document of ``hotspots``."""
+def document(found: Hotspots, findings: Sequence[Finding], compiled: Mapping[str, CompiledKernel]) -> dict[str, Any]:
+    """Return the JSON document of ``hotspots``; ``compiled`` is what the Triton cache says, by kernel name."""
     return {
         "schema": SCHEMA,
         "phase": found.phase,
         "total_us": us(found.total_ns),
         "steps": found.steps,
-        "rows": [
-            {
-                "name": row["name"],
-                "role": row["role"],
-                "family": row["family"],
-                "count": row["count"],
-                "total_us": us(row["total_ns"]),
-                "share": row["share"],
-                "mean_us": us(row["mean_ns"]),
-                "p50_us": us(row["p50_ns"]),
-                "p99_us": us(row["p99_ns"]),
-                "per_step_us": us(row["per_step_ns"]),
-                "tile": row["tile"],
-                "dtypes": row["dtypes"],
-                "num_warps": row["num_warps"],
-                "bound": None,
-                "roof_share": None,
-                "headroom_us": None,
-            }
-            for row in found.rows.iter_rows(named=True)
-        ],
+        "rows": [_row(row, compiled.get(row["name"])) for row in found.rows.iter_rows(named=True)],
         "copies": [
             {"name": row["name"], "count": row["count"], "total_us": us(row["total_ns"])}
             for row in found.copies.iter_rows(named=True)
@@ -74,33 +59,80 @@ def document(found: Hotspots, findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def render(found: Hotspots, findings: Sequence[Finding], by: str, limit: int, width: int) -> Group:
+def _row(row: dict[str, Any], compiled: CompiledKernel | None) -> dict[str, Any]:
+    return {
+        "name": row["name"],
+        "role": row["role"],
+        "family": row["family"],
+        "count": row["count"],
+        "total_us": us(row["total_ns"]),
+        "share": row["share"],
+        "mean_us": us(row["mean_ns"]),
+        "p50_us": us(row["p50_ns"]),
+        "p99_us": us(row["p99_ns"]),
+        "per_step_us": us(row["per_step_ns"]),
+        "tile": _tile(row, compiled),
+        "tile_source": "name" if row["tile"] else "triton cache" if _tile(row, compiled) else None,
+        "dtypes": row["dtypes"],
+        "num_warps": row["num_warps"] or (compiled.num_warps if compiled else None),
+        "num_stages": compiled.num_stages if compiled else None,
+        "registers": compiled.registers if compiled else None,
+        "spills": compiled.spills if compiled else None,
+        "shared_bytes": compiled.shared_bytes if compiled else None,
+        "bound": None,
+        "roof_share": None,
+        "headroom_us": None,
+    }
+
+
+def _tile(row: dict[str, Any], compiled: CompiledKernel | None) -> str | None:
+    from_name: str | None = row["tile"]
+    if from_name or compiled is None:
+        return from_name
+    parts = (compiled.block_m, compiled.block_n, compiled.block_k)
+    return None if parts == (None, None, None) else "x".join("?" if part is None else str(part) for part in parts)
+
+
+def render(
+    found: Hotspots,
+    findings: Sequence[Finding],
+    compiled: Mapping[str, CompiledKernel],
+    by: str,
+    limit: int,
+    width: int,
+) -> Group:
     """Return the ranking as text, the largest ``limit`` rows; what is cut off is summed in words."""
-    shown = found.rows.head(limit)
-    rows = [
+    shown = [_row(row, compiled.get(row["name"])) for row in found.rows.head(limit).iter_rows(named=True)]
+    numbers = [
         (
-            row["name"] or "unknown",
-            duration(row["total_ns"]),
+            duration_us(row["total_us"]),
             percent(row["share"]),
             f"{row['count']:,}",
-            duration(row["mean_ns"]),
-            duration(row["per_step_ns"]),
+            duration_us(row["mean_us"]),
+            duration_us(row["per_step_us"]),
         )
-        for row in shown.iter_rows(named=True)
+        for row in shown
     ]
+    columns: tuple[str, ...] = (by, "total", "share", "count", "mean", "per step")
+    rows: list[tuple[str, ...]] = [
+        (row["name"] or "unknown", *cells) for row, cells in zip(shown, numbers, strict=True)
+    ]
+    if by == "kernel":
+        columns = (by, "tile", *columns[1:])
+        rows = [(name, row["tile"] or "", *cells) for (name, *cells), row in zip(rows, shown, strict=True)]
     scope = f"{found.phase} steps" if found.phase else "whole trace"
-    heading = Text(f"{duration(found.total_ns)} of kernel time, {scope}, by {by}", style="bold")
-    parts: list[Any] = [heading, Text()]
-    parts.append(table((by, "total", "share", "count", "mean", "per step"), rows, name_column=0, width=width))
+    parts: list[Any] = [Text(f"{duration(found.total_ns)} of kernel time, {scope}, by {by}", style="bold"), Text()]
+    parts.append(table(columns, rows, name_column=0, width=width))
     rest = found.rows.slice(limit)
     if rest.height:
         parts.append(
             Text(
-                f"  and {plural(rest.height, 'more row')} with {duration(rest['total_ns'].sum())} (--limit 0 shows all)"
+                f"  and {plural(rest.height, 'more row')} with {duration(float(rest['total_ns'].sum()))} "
+                "(--limit 0 shows all)"
             )
         )
     if found.copies.height:
-        parts.append(Text(f"  beside kernels: copies and memsets, {duration(found.copies['total_ns'].sum())}"))
+        parts.append(Text(f"  beside kernels: copies and memsets, {duration(float(found.copies['total_ns'].sum()))}"))
     parts.append(Text(f"  per step: {_basis(found)}"))
     for finding in findings:
         parts += [Text(), Text(visible(finding.message))]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from traceanalyzer.analysis.idle import CAUSES, PLACES, Idle
 from traceanalyzer.report.console import table
-from traceanalyzer.report.text import duration, percent, plural, us
+from traceanalyzer.report.text import cut_middle, duration, percent, plural, us
 
 SCHEMA = "traceanalyzer/idle/1"
 CSV_COLUMNS = ("device", "start_us", "dur_us", "place", "cause", "step", "block", "host_us", "before", "after")
@@ -95,16 +95,17 @@ def render(found: Idle, limit: int, width: int) -> Group:
     parts += [Text(), table(("where and why", "gaps", "total"), rows, name_column=None, width=width)]
     host = found.host.head(limit or found.host.height)
     if host.height:
-        rows = [
+        doing = [
             (row["name"] or "(no host event recorded)", row["inside"] or "", row["place"], duration(row["total_ns"]))
             for row in host.iter_rows(named=True)
         ]
+        headings = ("host event", "inside", "where", "total")
         parts += [Text(), Text("What the host did while the GPU waited for it", style="bold")]
-        parts.append(table(("host event", "inside", "where", "total"), rows, name_column=0, width=width))
-    longest = found.gaps.head(limit or found.gaps.height)
-    rows = [
-        (row["after"], row["place"], row["cause"], duration(row["dur_ns"])) for row in longest.iter_rows(named=True)
+        parts.append(table(headings, doing, name_column=0, width=width, shorten=cut_middle))
+    longest = [
+        (row["after"], row["place"], row["cause"], duration(row["dur_ns"]))
+        for row in found.gaps.head(limit or found.gaps.height).iter_rows(named=True)
     ]
     parts += [Text(), Text(f"Longest of {plural(found.gaps.height, 'gap')}", style="bold")]
-    parts.append(table(("gap before", "where", "cause", "length"), rows, name_column=0, width=width))
+    parts.append(table(("gap before", "where", "cause", "length"), longest, name_column=0, width=width))
     return Group(*parts)

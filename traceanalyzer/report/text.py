@@ -20,6 +20,11 @@ def duration(ns: float | int | None) -> str:
     return f"{ns:,.0f} ns"
 
 
+def duration_us(value: float | None) -> str:
+    """A time in µs for people, in the unit that fits."""
+    return duration(None if value is None else value * 1000)
+
+
 def percent(share: float | None) -> str:
     """A share of 1 for people, such as ``35.2 %``."""
     return "n/a" if share is None else f"{share * 100:.1f} %"
@@ -30,6 +35,14 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun}{'es' if noun.endswith(('s', 'ch', 'x')) else 's'}"
+
+
+def cut_middle(text: str, width: int) -> str:
+    """Text that has at most ``width`` characters: beyond that its middle is replaced by an ellipsis."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 def visible(text: str) -> str:
