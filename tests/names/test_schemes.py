@@ -63,6 +63,15 @@ COPY = (
     "::{lambda()#3}::operator()() const::{lambda(long)#1}>(at::TensorIteratorBase&)::{lambda(int)#1}>"
 )
 
+CUTLASS_MANGLED = (
+    "_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tupleIJiiiiEEENS1_10collective13CollectiveMmaI"
+    "NS1_34MainloopSm90TmaGmmaWarpSpecializedILi7ENS5_IJNS4_1CILi1EEENSA_ILi2EEESB_EEENS1_32KernelTmaWarpSpecialized"
+    "PingpongEEENS5_IJNSA_ILi64EEENSA_ILi128EEESH_EEENS_12float_e4m3_tENS5_IJlSB_lEEESJ_SK_EEEEEEvNT_6ParamsE"
+)
+DEEP_MANGLED = (
+    "_ZN9deep_gemm23sm90_fp8_gemm_1d2d_implILN4cute4UMMA5MajorE0ELj0ELj7168ELj2048ELj1ELj64ELj128ELj128EEEvPf"
+)
+
 CASES: list[tuple[str, dict[str, Any]]] = [
     (
         "_matmul_ogs_NNT_bf16xbf16xmxfp4_32x256x128x1_swiglu",
@@ -135,6 +144,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         GROUPED,
         {"scheme": "cutlass3", "family": "moe_gemm", "tile": (128, 64, 128), "cluster": (2, 1, 1), "stages": 4},
     ),
+    (CUTLASS_MANGLED, {"scheme": "cutlass3", "tile": (64, 128, 128), "cluster": (1, 2, 1), "stages": 7}),
     (FA3, {"scheme": "cutlass3", "kind": "attention", "tile": None, "cluster": None, "library": "FlashAttention"}),
     (
         "void cutlass::device_kernel<flash::FlashAttnFwdCombine<cute::tuple<cute::C<16> >, 6> >(P)",
@@ -196,6 +206,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {"scheme": "trtllm_fmha", "kind": "attention", "tile": None},
     ),
     (DEEP_HOPPER, {"scheme": "deep_gemm", "tile": (64, 128, 128), "family": "gemm", "retunable": False}),
+    (DEEP_MANGLED, {"scheme": "deep_gemm", "tile": (64, 128, 128)}),
     (DEEP_BLACKWELL, {"tile": (128, 192, 128), "family": "moe_gemm"}),
     ("void deep_gemm::sm90_fp8_gemm_1d2d_impl<1u, 2u, 3u>(f)", {"kind": "gemm", "tile": None}),
     ("_silu_mul_fp8_quant_deep_gemm", {"kind": "activation"}),

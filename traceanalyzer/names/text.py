@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
+from traceanalyzer.names.demangle import demangle
+
 TEXT_LIMIT = 32_768
 """Characters of a name that are looked at; longer names are read as far as this."""
 
@@ -32,6 +34,11 @@ class NameView:
         return self.text.startswith("_Z")
 
     @cached_property
+    def cxx(self) -> str:
+        """The text with a mangled name demangled, as far as that is covered."""
+        return demangle(self.text) or self.text
+
+    @cached_property
     def tokens(self) -> list[str | int]:
         """Identifiers (text) and integer literals (int) of a mangled name, in order; empty otherwise."""
         return mangled_tokens(self.text) if self.is_mangled else []
@@ -55,8 +62,8 @@ class NameView:
     def template(self) -> list[str]:
         """Top-level template arguments of the function, as text."""
         last = self.function.rsplit("::", 1)[-1]
-        at = self.text.find(last + "<")
-        return [] if at < 0 else template_arguments(self.text, at + len(last))
+        at = self.cxx.find(last + "<")
+        return [] if at < 0 else template_arguments(self.cxx, at + len(last))
 
 
 WRAPPERS = frozenset({"device_kernel", "kentry", "Kernel", "Kernel2", "kernel_entry", "trampoline_kernel"})

@@ -29,7 +29,7 @@ def read_ck(view: NameView, _match: re.Match[str]) -> KernelName:
     if rule is None or rule.kind != "gemm":
         kind = "unknown" if rule is None else rule.kind
         return kernel(view, "ck", kind, library="Composable Kernel")
-    tile = _gridwise_tile(view.text)
+    tile = _gridwise_tile(view.cxx)
     return kernel(
         view,
         "ck",
@@ -101,8 +101,8 @@ def _kernel_class(view: NameView) -> str:
 
 
 def _tile_shape(view: NameView) -> tuple[int | None, int | None, int | None] | None:
-    if not view.is_mangled:
-        found = _TILE_SHAPE.search(view.text)
+    if "<" in view.cxx:
+        found = _TILE_SHAPE.search(view.cxx)
         return (number(found[1]), number(found[2]), number(found[3])) if found else None
     tokens = view.tokens
     for at, token in enumerate(tokens):

@@ -74,14 +74,14 @@ def read_device_kernel(view: NameView, _match: re.Match[str]) -> KernelName:
     The tile is the first cute tuple of constants after the dispatch policy of `CollectiveMma`; an attention
     kernel's tuple holds the head size and is not read.
     """
-    lower = view.lower
-    if _ATTENTION.search(view.text):
+    lower = view.cxx.lower()
+    if _ATTENTION.search(view.cxx):
         library = "FlashAttention" if "flash" in lower else "CUTLASS"
         return kernel(view, "cutlass3", "attention", knob=_REBUILD, library=library)
     if "gemm" not in lower and "collectivemma" not in lower and "machete" not in lower:
         reading = by_words(view, "cutlass3", library="CUTLASS")
         return reading or kernel(view, "cutlass3", "unknown", library="CUTLASS")
-    stages, cluster, tile, dtypes = _collective(view.text)
+    stages, cluster, tile, dtypes = _collective(view.cxx)
     grouped = "groupproblemshape" in lower or "ptr_array" in lower or "ptrarray" in lower
     return kernel(
         view,
