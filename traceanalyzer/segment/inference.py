@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from traceanalyzer.segment.alignment import begins
 from traceanalyzer.segment.anchors import find_anchors
 from traceanalyzer.segment.steps import Step
 from traceanalyzer.segment.vocabulary import EMBED, SAMPLE, IntArray, Vocabulary
@@ -36,6 +37,24 @@ def infer_steps(events: pl.DataFrame, where: IntArray, tokens: IntArray, vocabul
     pieces = [piece for piece in np.split(where, borders) if len(piece)]
     source = _source(events, pieces)
     return _mark_partial([Step(piece, source) for piece in pieces], tokens, vocabulary)
+
+
+def split_last(events: pl.DataFrame, steps: list[Step], tokens: IntArray, vocabulary: Vocabulary) -> list[Step]:
+    """Split the last marked step where a pass through the model ends in it and another begins the same way.
+
+    The recording then stopped before the last step's marker was written, with no whole step beside it.
+    """
+    if not steps or steps[-1].label is None:
+        return steps
+    last = steps[-1]
+    own = tokens[last.events]
+    if any(np.array_equal(own, tokens[step.events]) for step in steps[:-1]):
+        return steps
+    for border in _borders(own, _host_or_device_clock(events)[last.events], vocabulary):
+        if begins(own[border:], own[:border]):
+            rest = Step(last.events[border:], last.source, complete=False)
+            return [*steps[:-1], replace(last, events=last.events[:border]), rest]
+    return steps
 
 
 def _host_or_device_clock(events: pl.DataFrame) -> IntArray:

@@ -15,7 +15,7 @@ from traceanalyzer.segment.alignment import begins, carry_over
 from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.cut import Cut, no_blocks
-from traceanalyzer.segment.inference import infer_steps
+from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
 from traceanalyzer.segment.result import Segmentation
 from traceanalyzer.segment.roles import block_roles, outer_roles
@@ -98,6 +98,7 @@ class _Cutter:
             steps = place_by_marks(events, marks_for(marks, threads))
             steps = _drop_idle_lead(steps, tokens, self.vocabulary)
             steps = split_unmarked(_adopt(steps, stray), tokens, np.isin(self.vocabulary.classes, _COMPUTING))
+            steps = split_last(events, steps, tokens, self.vocabulary)
         if not any(step.label is not None for step in steps):
             where = np.arange(len(events)) if not launched else np.setdiff1d(np.arange(len(events)), leading)
             steps = infer_steps(events, where, tokens, self.vocabulary)
