@@ -14,11 +14,14 @@ from traceanalyzer.problems import TraceError
 
 COMMANDS = {
     "blocks": "the transformer blocks of every step",
+    "capture": "record a trace of a running vLLM or SGLang server",
     "diff": "what changed between two traces, role by role",
+    "gpus": "the GPUs whose limits are known, with sources",
     "hotspots": "which kernels, roles or families the time goes to",
     "idle": "when the GPU waits, and what the host does meanwhile",
     "ingest": "read traces, find steps and blocks, and print an overview",
     "name": "what kernel names say: scheme, tile, types, knob",
+    "serving": "list and compare results of serving benchmarks",
 }
 """Command name -> the line that --help shows. Each lives in the module of its name (``-`` becomes ``_``)."""
 

@@ -5,7 +5,7 @@ from traceanalyzer.model.config import architecture_of, read_config
 from traceanalyzer.model.formats import FORMATS, Format, format_named
 from traceanalyzer.model.known import known_names, load, named
 from traceanalyzer.model.op import Op, gemm, total
-from traceanalyzer.model.ops import ops, rope_table_cast
+from traceanalyzer.model.ops import counted_ops, ops, rope_table_cast
 from traceanalyzer.model.parameters import kv_bytes, kv_bytes_per_token, parameters, state_bytes
 from traceanalyzer.model.recognise import Candidate, TraceFacts, candidates, recognise_model
 from traceanalyzer.model.routing import Routing, expected_distinct
@@ -28,6 +28,7 @@ __all__ = [
     "Workload",
     "architecture_of",
     "candidates",
+    "counted_ops",
     "decode_step",
     "expected_distinct",
     "format_named",

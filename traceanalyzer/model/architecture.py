@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from traceanalyzer.model.formats import BF16, Format
 
@@ -194,8 +195,11 @@ class Architecture:
 
     def kind_of(self, layer: int) -> str | None:
         """Return what sets a block apart from the model's others, such as ``sliding`` or ``dense``; null if nothing."""
-        shared = frozenset.intersection(*(frozenset(entry.words) for entry in self.layers))
-        return " ".join(word for word in self.layers[layer].words if word not in shared) or None
+        return " ".join(word for word in self.layers[layer].words if word not in self._words_of_all) or None
+
+    @cached_property
+    def _words_of_all(self) -> frozenset[str]:
+        return frozenset.intersection(*(frozenset(layer.words) for layer in self.layers))
 
 
 def with_formats(

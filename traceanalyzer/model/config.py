@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,15 +89,7 @@ def architecture_of(config: Mapping[str, Any], *, name: str | None = None, sourc
     mixer = architecture.mixer
     if mixer is None and any(layer.attention in ("mamba", "linear") for layer in architecture.layers):
         notes.append("its recurrent layers are recognised, but the keys do not tell their sizes")
-    return Architecture(
-        **{
-            **vars(architecture),
-            "weights": weights,
-            "activation": base,
-            "kv": kv,
-            "notes": (*notes, *assumed),
-        }
-    )
+    return replace(architecture, weights=weights, activation=base, kv=kv, notes=(*notes, *assumed))
 
 
 def _outer(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from traceanalyzer.model.architecture import Layer, ModelError, Moe
 from traceanalyzer.model.formats import Format
@@ -12,51 +11,51 @@ from traceanalyzer.model.routing import expected_distinct, expected_padded_rows,
 from traceanalyzer.model.step import FP32_BYTES, Step
 
 
-def ffn_ops(step: Step, block: Layer, **place: Any) -> list[Op]:
+def ffn_ops(step: Step, block: Layer) -> list[Op]:
     """Return the ops between a layer's second norm and its residual add, communication left out."""
     if block.ffn == "moe" and step.architecture.moe is not None:
-        return _moe(step, step.architecture.moe, **place)
+        return _moe(step, step.architecture.moe)
     if block.ffn == "dense" and block.ffn_size is not None:
-        return dense(step, block.ffn_size, step.architecture.weights.ffn, "", **place)
+        return dense(step, block.ffn_size, step.architecture.weights.ffn, "")
     return []
 
 
-def dense(step: Step, size: int, stored: Format, prefix: str, **place: Any) -> list[Op]:
+def dense(step: Step, size: int, stored: Format, prefix: str) -> list[Op]:
     """Return gate_up (or up), activation and down of an FFN of this width."""
     a, t, f = step.architecture, step.tokens, step.share(size)
     parts = 2 if a.gated else 1
     return [
-        *step.linear(f"{prefix}gate_up", "gate_up", stored, t, a.hidden, parts * f, **place),
-        step.elementwise(f"{prefix}activation", "activation", t * parts * f, t * f, **place),
-        *step.linear(f"{prefix}down", "down", stored, t, f, a.hidden, **place),
+        *step.linear(f"{prefix}gate_up", "gate_up", stored, t, a.hidden, parts * f),
+        step.elementwise(f"{prefix}activation", "activation", t * parts * f, t * f),
+        *step.linear(f"{prefix}down", "down", stored, t, f, a.hidden),
     ]
 
 
-def _moe(step: Step, moe: Moe, **place: Any) -> list[Op]:
+def _moe(step: Step, moe: Moe) -> list[Op]:
     a = step.architecture
     tokens = step.tokens * (step.parallel.dp if step.parallel.ep > 1 else 1)
-    ops = step.linear("router", "router", a.weights.router, step.tokens, a.hidden, moe.experts, **place)
-    ops.append(_routing(step, moe, **place))
+    ops = step.linear("router", "router", a.weights.router, step.tokens, a.hidden, moe.experts)
+    ops.append(_routing(step, moe))
     if step.execution.moe_input_width:
         padded = step.tokens * step.execution.moe_input_width
-        ops.append(step.elementwise("moe_pad", "copy", step.tokens * a.hidden, padded, **place))
-    ops += _experts(step, moe, tokens, **place)
+        ops.append(step.elementwise("moe_pad", "copy", step.tokens * a.hidden, padded))
+    ops += _experts(step, moe, tokens)
     if moe.shared_size:
-        ops += dense(step, moe.shared_size, a.weights.shared, "shared_", **place)
+        ops += dense(step, moe.shared_size, a.weights.shared, "shared_")
     if moe.shared_gate:
-        ops += step.linear("shared_gate", "other", a.weights.router, step.tokens, a.hidden, 1, **place)
+        ops += step.linear("shared_gate", "other", a.weights.router, step.tokens, a.hidden, 1)
     return ops
 
 
-def _routing(step: Step, moe: Moe, **place: Any) -> Op:
+def _routing(step: Step, moe: Moe) -> Op:
     """Top-k and sorting: read T E scores, write T k choices; or that many passes over T E fp32 values, in and out."""
     passes, values = moe.routing_kernels, step.tokens * moe.experts
     minimal = values * step.width + step.tokens * moe.top_k * 2 * FP32_BYTES
     moved = minimal if passes is None else passes * values * 2 * FP32_BYTES
-    return Op("moe_routing", "moe_routing", dtype="fp32", activation_bytes=moved, kernels=passes, **place)
+    return Op("moe_routing", "moe_routing", dtype="fp32", activation_bytes=moved, kernels=passes)
 
 
-def _experts(step: Step, moe: Moe, tokens: int, **place: Any) -> list[Op]:
+def _experts(step: Step, moe: Moe, tokens: int) -> list[Op]:
     """gate_up, activation and down of the routed experts on this GPU, and the sum over a token's experts."""
     a, stored = step.architecture, step.architecture.weights.experts
     whole = step.parallel.ep > 1
@@ -67,13 +66,12 @@ def _experts(step: Step, moe: Moe, tokens: int, **place: Any) -> list[Op]:
     fused = moe.fused_activation if step.execution.fused_moe_activation is None else step.execution.fused_moe_activation
     distinct, notes = _distinct(step, moe, tokens)
     executed_rows = _executed_rows(step, moe, tokens)
-    about = {"experts": local, "top_k": moe.top_k, "distinct_experts": distinct, **place}
     wide, deep = step.execution.moe_ffn_width or f, step.execution.moe_hidden_width or a.hidden
     ops: list[Op] = []
 
     def product(name: str, role: str, k: int, n: int, read: float, out: int, executed: float) -> Op:
         if stored.activation_bytes < step.width:
-            ops.append(step.quantize(name, read, stored, notes=notes, **place))
+            ops.append(step.quantize(name, read, stored, notes=notes))
         return Op(
             name=name,
             role=role,
@@ -86,7 +84,9 @@ def _experts(step: Step, moe: Moe, tokens: int, **place: Any) -> list[Op]:
             k=k,
             executed_flops=None if executed_rows is None else 2.0 * executed_rows * executed,
             notes=notes,
-            **about,
+            experts=local,
+            top_k=moe.top_k,
+            distinct_experts=distinct,
         )
 
     gathered = min(tokens, rows) * a.hidden
@@ -94,9 +94,9 @@ def _experts(step: Step, moe: Moe, tokens: int, **place: Any) -> list[Op]:
     gate_up = product("moe_gate_up", "moe_gate_up", a.hidden, parts * f, gathered, out, deep * parts * wide)
     ops.append(gate_up)
     if not fused:
-        ops.append(step.elementwise("moe_activation", "activation", rows * parts * f, rows * f, **place))
+        ops.append(step.elementwise("moe_activation", "activation", rows * parts * f, rows * f))
     ops.append(product("moe_down", "moe_down", f, a.hidden, rows * f, a.hidden, wide * deep))
-    ops.append(step.elementwise("moe_combine", "moe_combine", rows * a.hidden, min(tokens, rows) * a.hidden, **place))
+    ops.append(step.elementwise("moe_combine", "moe_combine", rows * a.hidden, min(tokens, rows) * a.hidden))
     return ops
 
 
