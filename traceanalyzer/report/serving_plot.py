@@ -1,0 +1,143 @@
+"""Plots of serving results: output tokens/s over concurrency, one curve a configuration."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from traceanalyzer.problems import TraceError
+from traceanalyzer.report.text import visible
+from traceanalyzer.serving.compare import estimates
+from traceanalyzer.serving.grouping import Group
+
+METRIC = "output_throughput"
+FORMATS = (".png", ".svg")
+
+# Okabe and Ito's palette without yellow; markers and dashes tell curves apart in grey as well.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+LABEL_LENGTH = 36
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Tokens/s by load, with half widths of confidence intervals where runs were repeated."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    half_widths: tuple[float, ...]
+
+
+def curves(groups: Mapping[str, Sequence[Group]]) -> tuple[list[Curve], str]:
+    """Take the curves that can be drawn, over concurrency or else over the request rate.
+
+    Returns:
+        the curves and the name of the x axis.
+
+    Raises:
+        TraceError: no result has both a load and output tokens/s.
+    """
+    for axis, label in (("concurrency", "concurrent requests"), ("request_rate", "requests sent per second")):
+        found = [curve for name, points in groups.items() if (curve := _curve(name, points, axis)) is not None]
+        if found:
+            return found, label
+    raise TraceError("plot", "nothing to draw: no result states both a concurrency and output tokens/s")
+
+
+def save_plot(groups: Mapping[str, Sequence[Group]], path: Path, title: str = "") -> None:
+    """Draw tokens/s over concurrency and write it as PNG or SVG, by the suffix of the path.
+
+    Raises:
+        TraceError: nothing can be drawn, or the file cannot be written.
+    """
+    drawn, label = curves(groups)
+    data = _draw(drawn, label, title, path.suffix.lower().lstrip("."))
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
+
+
+def _curve(name: str, points: Sequence[Group], axis: str) -> Curve | None:
+    rows = []
+    for point in points:
+        load: float | None = getattr(point.load, axis)
+        speed = estimates(point, METRIC)
+        if load is not None and speed is not None:
+            rows.append((load, speed.mean, speed.half_width or 0.0))
+    if not rows:
+        return None
+    x, y, half = zip(*sorted(rows), strict=True)
+    return Curve(name, x, y, half)
+
+
+def _draw(drawn: Sequence[Curve], label: str, title: str, form: str) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    figure = Figure(figsize=(7.2, 4.6), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for i, curve in enumerate(drawn):
+        axes.errorbar(
+            curve.x,
+            curve.y,
+            yerr=curve.half_widths if any(curve.half_widths) else None,
+            label=_label(curve.name),
+            color=COLOURS[i % len(COLOURS)],
+            marker=MARKERS[i % len(MARKERS)],
+            linestyle=DASHES[i % len(DASHES)],
+            linewidth=2.2,
+            markersize=7,
+            capsize=4,
+        )
+    ticks = sorted({x for curve in drawn for x in curve.x})
+    if len(ticks) > 1 and ticks[-1] / ticks[0] >= 8:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(FixedLocator(_thinned(ticks)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.04)
+    axes.set_xlabel(label, fontsize=14)
+    axes.set_ylabel("output tokens/s", fontsize=14)
+    axes.tick_params(labelsize=13)
+    axes.grid(axis="y", color="#D0D0D0", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if title:
+        axes.set_title(_label(title), fontsize=14, loc="left")
+    if len(drawn) > 1:
+        axes.legend(fontsize=13, frameon=False, loc="upper left")
+    out = io.BytesIO()
+    with warnings.catch_warnings():
+        # A name in a script that the font lacks is drawn as boxes, which is no reason to fail.
+        warnings.filterwarnings("ignore", message="Glyph")
+        figure.savefig(out, format=form, metadata={"Date": None} if form == "svg" else None)
+    return out.getvalue()
+
+
+def _thinned(ticks: Sequence[float]) -> list[float]:
+    """Keep the ticks that have room: on a doubling axis, each at least a sixth above the one kept before."""
+    kept: list[float] = []
+    for tick in reversed(ticks):
+        if not kept or (tick > 0 and kept[-1] / tick > 1.12):
+            kept.append(tick)
+    return kept[::-1][-14:]
+
+
+def _label(name: str) -> str:
+    text = visible(name)
+    short = text if len(text) <= LABEL_LENGTH else f"{text[: LABEL_LENGTH - 1]}…"
+    return short.replace("$", r"\$")

@@ -1,0 +1,130 @@
+"""Whether two groups of runs did the same work: failed requests, settings that differ, lengths that differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from traceanalyzer.problems import TraceWarning
+from traceanalyzer.serving.grouping import Group, shown
+from traceanalyzer.serving.result import ServingResult, Setting
+
+# Settings that say what work was done; others (model, parallelism, flags) are what a comparison is about.
+WORKLOAD = re.compile(
+    r"request_rate|burstiness|max_concurrency|ramp_up_.*|dataset.*|.*(input|output|prefix|suffix)_len.*|.*range_ratio|"
+    r"ignore_eos|isl|osl|batch_size|seed"
+)
+LENGTH_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting whose values differ; several values where it varies over the loads compared."""
+
+    setting: str
+    before: tuple[Setting, ...]
+    after: tuple[Setting, ...]
+
+
+def failures(before: Group, after: Group) -> list[TraceWarning]:
+    """Tell the requests that failed, for each side and run."""
+    told = []
+    for side, group in (("before", before), ("after", after)):
+        for run in group.results:
+            if run.failed:
+                of = f"{run.failed:,} of {run.prompts:,}" if run.prompts else f"{run.failed:,}"
+                if run.prompts is None and run.completed is not None:
+                    of = f"{run.failed / (run.failed + run.completed):.1%} of the"
+                done = f" ({run.completed:,} completed)" if run.prompts and run.completed is not None else ""
+                message = (
+                    f"{side}: {of} requests failed{done}; the figures cover only those that succeeded, so the sides "
+                    "are not comparable"
+                )
+                told.append(TraceWarning("failed_requests", message, run.where, count=run.failed))
+    return told
+
+
+def unfair(before: Group, after: Group) -> list[TraceWarning]:
+    """Tell settings of the workload that differ, and mean lengths more than 5 % apart."""
+    told = [
+        TraceWarning(
+            "different_workload",
+            f"{d.setting} differs ({_list(d.before)} before, {_list(d.after)} after); the sides did different work and "
+            "are not comparable",
+        )
+        for d in _differences(before, after)
+        if WORKLOAD.fullmatch(d.setting)
+    ]
+    if any(run.failed for group in (before, after) for run in group.results):
+        return told
+    for what, length in (("prompt", _input_length), ("output", _output_length)):
+        b, a = _mean(before.results, length), _mean(after.results, length)
+        if b and a and abs(a - b) > LENGTH_TOLERANCE * max(a, b):
+            told.append(
+                TraceWarning(
+                    "different_workload",
+                    f"the mean {what} length differs ({b:.4g} tokens before, {a:.4g} after); the sides did different "
+                    "work and are not comparable",
+                )
+            )
+    return told
+
+
+def differences(pairs: Iterable[tuple[Group, Group]]) -> tuple[Difference, ...]:
+    """Collect the settings that differ, over all pairs."""
+    found: dict[str, tuple[dict[Setting, None], dict[Setting, None]]] = {}
+    for before, after in pairs:
+        for d in _differences(before, after):
+            values = found.setdefault(d.setting, ({}, {}))
+            values[0].update(dict.fromkeys(d.before))
+            values[1].update(dict.fromkeys(d.after))
+    return tuple(Difference(key, tuple(b), tuple(a)) for key, (b, a) in sorted(found.items()))
+
+
+def unstated(pairs: Sequence[tuple[Group, Group]]) -> list[TraceWarning]:
+    """Tell which settings only one side states, so that a difference cannot be excluded."""
+    keys: dict[str, set[str]] = {"before": set(), "after": set()}
+    for before, after in pairs:
+        known = [{key for run in side.results for key in run.settings} for side in (before, after)]
+        keys["before"] |= known[0] - known[1]
+        keys["after"] |= known[1] - known[0]
+    told = [f"{', '.join(sorted(names))} ({side})" for side, names in keys.items() if names]
+    if not told:
+        return []
+    return [TraceWarning("setting_on_one_side", f"stated on one side only, so it may differ: {'; '.join(told)}")]
+
+
+def _differences(before: Group, after: Group) -> list[Difference]:
+    """Compare what both sides state; ``num_prompts`` counts as a setting here."""
+    sides = [[_stated(run) for run in group.results] for group in (before, after)]
+    keys = {key for runs in sides for run in runs for key in run}
+    found = []
+    for key in sorted(keys):
+        b, a = ({run[key]: None for run in runs if key in run} for runs in sides)
+        if b and a and b.keys() != a.keys():
+            found.append(Difference(key, tuple(b), tuple(a)))
+    return found
+
+
+def _stated(run: ServingResult) -> dict[str, Setting]:
+    prompts: dict[str, Setting] = {} if run.prompts is None else {"num_prompts": float(run.prompts)}
+    return {**run.settings, **prompts}
+
+
+def _input_length(run: ServingResult) -> float | None:
+    return run.input_length
+
+
+def _output_length(run: ServingResult) -> float | None:
+    return run.output_length
+
+
+def _mean(runs: Iterable[ServingResult], length: Callable[[ServingResult], float | None]) -> float | None:
+    known = [value for value in map(length, runs) if value is not None]
+    return fmean(known) if known else None
+
+
+def _list(values: Iterable[Setting]) -> str:
+    return ", ".join(shown(value) for value in values)

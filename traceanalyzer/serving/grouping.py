@@ -1,0 +1,142 @@
+"""Repeated runs of one configuration, and which groups of two sides belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from traceanalyzer.problems import TraceError
+from traceanalyzer.serving.result import UNLIMITED, Load, ServingResult, Setting
+
+LOAD_SETTINGS = ("max_concurrency", "request_rate")
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Runs of one side under the same load and settings.
+
+    Attributes:
+        load: concurrency and request rate.
+        where: other settings that tell this group from others of its side.
+        results: the runs.
+    """
+
+    load: Load
+    where: Mapping[str, Setting]
+    results: tuple[ServingResult, ...]
+
+    @property
+    def name(self) -> str:
+        """The group in words, such as ``8 concurrent, table = final``."""
+        parts = []
+        if self.load.concurrency is not None:
+            parts.append(f"{self.load.concurrency:g} concurrent")
+        if self.load.request_rate is not None:
+            parts.append(f"{self.load.request_rate:g} requests/s")
+        parts += [f"{key} = {shown(value)}" for key, value in self.where.items()]
+        return ", ".join(parts) or "any load"
+
+
+def shown(value: Setting | None) -> str:
+    """A setting for people; null is ``not stated``."""
+    if value is None:
+        return "not stated"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def select(results: Sequence[ServingResult], wanted: Sequence[str], option: str) -> tuple[ServingResult, ...]:
+    """Keep the runs whose settings have the values of every ``KEY=VALUE``.
+
+    Raises:
+        TraceError: none is left.
+    """
+    kept = list(results)
+    for pair_ in wanted:
+        key, _, value = pair_.partition("=")
+        left = [run for run in kept if key in run.settings and shown(run.settings[key]) == value.strip()]
+        if not left:
+            known = sorted({shown(run.settings[key]) for run in kept if key in run.settings})
+            told = f"{key} is one of {', '.join(known)}" if known else f"no result has a setting {key}"
+            raise TraceError(results[0].source, f"{option} {pair_} leaves no result; {told}")
+        kept = left
+    return tuple(kept)
+
+
+def split_settings(results: Iterable[ServingResult]) -> list[str]:
+    """Name the settings that vary among runs of the same load, so that these are no repetitions of each other."""
+    by_load: dict[Load, list[ServingResult]] = {}
+    for result in results:
+        by_load.setdefault(result.load, []).append(result)
+    return sorted({key for runs in by_load.values() for key in _varying(runs)})
+
+
+def group(results: Iterable[ServingResult], by: Sequence[str] = ()) -> list[Group]:
+    """Group runs by load and the named settings, in order of load."""
+    found: dict[tuple[Load, tuple[Setting | None, ...]], list[ServingResult]] = {}
+    for result in results:
+        found.setdefault((result.load, tuple(result.settings.get(key) for key in by)), []).append(result)
+    groups = [
+        Group(load, {k: v for k, v in zip(by, values, strict=True) if v is not None}, tuple(runs))
+        for (load, values), runs in found.items()
+    ]
+    return sorted(groups, key=_order)
+
+
+def pair(
+    before: Sequence[ServingResult], after: Sequence[ServingResult]
+) -> tuple[list[tuple[Group, Group]], list[str]]:
+    """Pair the groups of two sides by load and by the settings that vary within a side.
+
+    Returns:
+        the pairs, and the names of groups without a partner. One group on each side is a pair whatever its load.
+
+    Raises:
+        TraceError: a side mixes configurations that the other side does not tell apart, or no load is common.
+    """
+    by = sorted({*split_settings(before), *split_settings(after)})
+    sides = [group(side, by) for side in (before, after)]
+    if len(sides[0]) == len(sides[1]) == 1:
+        return [(sides[0][0], sides[1][0])], []
+    for name, groups in zip(("before", "after"), sides, strict=True):
+        _refuse_mixture(name, groups, sides[0] if name == "after" else sides[1], by)
+    keyed = [{(g.load, tuple(g.where.get(key) for key in by)): g for g in side} for side in sides]
+    common = [key for key in keyed[0] if key in keyed[1]]
+    if not common:
+        told = [", ".join(g.name for g in side) for side in sides]
+        raise TraceError(before[0].source, f"no load in common: before has {told[0]}; after has {told[1]}")
+    single = [
+        f"{name}: {g.name}"
+        for name, side in zip(("before", "after"), keyed, strict=True)
+        for key, g in side.items()
+        if key not in common
+    ]
+    return [(keyed[0][key], keyed[1][key]) for key in common], single
+
+
+def _refuse_mixture(name: str, groups: Sequence[Group], others: Sequence[Group], by: Sequence[str]) -> None:
+    """Stop when a side has several values of a setting at one load and the other side shares none of them."""
+    for key in by:
+        values = {g.where.get(key) for g in groups}
+        if len(values) > 1 and not values & {g.where.get(key) for g in others}:
+            listed = ", ".join(sorted(shown(value) for value in values))
+            raise TraceError(
+                groups[0].results[0].source,
+                f"holds results of the same load with different {key} ({listed}); pick one with "
+                f"--select-{name} {key}=VALUE",
+            )
+
+
+def _varying(runs: Sequence[ServingResult]) -> set[str]:
+    keys = {key for run in runs for key in run.settings} - set(LOAD_SETTINGS)
+    return {key for key in keys if len({run.settings.get(key) for run in runs}) > 1}
+
+
+def _order(g: Group) -> tuple[float, float, tuple[str, ...]]:
+    limit = g.load.concurrency
+    rate = g.load.request_rate
+    unlimited = any(run.settings.get("max_concurrency") == UNLIMITED for run in g.results)
+    return (
+        float("inf") if limit is None and unlimited else limit or 0.0,
+        float("inf") if rate is None else rate,
+        tuple(f"{value:024.6f}" if isinstance(value, float) else str(value) for value in g.where.values()),
+    )

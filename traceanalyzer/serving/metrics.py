@@ -1,0 +1,192 @@
+"""The figures of a serving benchmark: their keys, which direction is good, and how files spell them."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+Direction = Literal["higher", "lower"]
+
+HIGHER = (
+    "request_throughput",
+    "request_goodput",
+    "output_throughput",
+    "total_token_throughput",
+    "input_throughput",
+    "max_output_tokens_per_s",
+    "requests_per_second",
+    "tokens_per_second",
+    "input_sequence_throughput",
+    "rtfx",
+    "spec_decode_acceptance_rate",
+    "spec_decode_acceptance_length",
+    "accept_length",
+    "diffusion_committed_throughput",
+)
+LOWER = ("duration", "elapsed_time", "avg_latency")
+
+STATISTIC = re.compile(r"(mean|median|std|min|max|p\d{1,2}(?:\.\d+)?|p100)_([a-z0-9_]+)_ms")
+LATENCY_PERCENTILE = re.compile(r"p\d{1,2}(?:\.\d+)?_latency")
+
+# What is counted or configured rather than better or worse.
+FACTS = re.compile(
+    r"(total|spec_decode|diffusion|probe|steady_state)_.*|max_concurrent_requests|concurrency|completed|failed|"
+    r"num_requests|peak_.*|rps_change_events"
+)
+
+RENAMED = {
+    "request_goodput:": "request_goodput",
+    "total_throughput": "total_token_throughput",
+    "input_token_throughput": "input_throughput",
+    "output_token_throughput": "output_throughput",
+}
+
+ORDER = (
+    "output_throughput",
+    "total_token_throughput",
+    "request_throughput",
+    "request_goodput",
+    "requests_per_second",
+    "tokens_per_second",
+    "input_throughput",
+    "max_output_tokens_per_s",
+    "duration",
+    "elapsed_time",
+    "avg_latency",
+)
+QUANTITIES = ("ttft", "tpot", "itl", "e2el")
+STATISTICS = ("mean", "median", "std", "min", "max")
+
+
+def canonical(key: str) -> str:
+    """Return the key that the current ``vllm bench`` uses for one that an older version or SGLang wrote."""
+    key = key.strip()
+    return RENAMED.get(key, re.sub(r"_e2e_latency_ms$", "_e2el_ms", key))
+
+
+def direction(metric: str) -> Direction | None:
+    """Say whether higher or lower is better; null for a key that is not a metric."""
+    if metric in HIGHER:
+        return "higher"
+    if metric in LOWER or STATISTIC.fullmatch(metric) or LATENCY_PERCENTILE.fullmatch(metric):
+        return "lower"
+    return None
+
+
+def is_fact(key: str) -> bool:
+    """Whether a key tells what happened without being a metric or a setting."""
+    return FACTS.fullmatch(key) is not None
+
+
+def sort_key(metric: str) -> tuple[int, int, int, float, str]:
+    """Sort throughput first, then TTFT, TPOT, ITL and end-to-end latency, mean before percentiles."""
+    if metric in ORDER:
+        return (0, ORDER.index(metric), 0, 0.0, metric)
+    parts = STATISTIC.fullmatch(metric)
+    if parts is None:
+        return (2, 0, 0, 0.0, metric)
+    statistic, quantity = parts.groups()
+    rank = QUANTITIES.index(quantity) if quantity in QUANTITIES else len(QUANTITIES)
+    if statistic in STATISTICS:
+        return (1, rank, STATISTICS.index(statistic), 0.0, metric)
+    return (1, rank, len(STATISTICS), float(statistic[1:]), metric)
+
+
+class Column(NamedTuple):
+    """What a column of somebody's table holds: a key, and the factor that brings it to the key's unit."""
+
+    key: str
+    factor: float
+
+
+CONCURRENCY_HEADINGS = {"concurrency", "conc", "max concurrency", "max request concurrency", "parallel", "parallelism"}
+THROUGHPUT_HEADINGS = {
+    "request_throughput": (
+        "rps",
+        "qps",
+        "req s",
+        "reqs s",
+        "requests s",
+        "request throughput",
+        "requests per second",
+        "request throughput req s",
+    ),
+    "output_throughput": (
+        "tps",
+        "tok s",
+        "toks s",
+        "tokens s",
+        "tokens per second",
+        "output tokens s",
+        "output toks s",
+        "output tok s",
+        "output tokens per s",
+        "output tokens per second",
+        "gen toks s",
+        "gen tok s",
+        "gen tokens s",
+        "generated tokens s",
+        "output throughput",
+        "output token throughput",
+        "output token throughput tok s",
+    ),
+    "total_token_throughput": (
+        "total toks s",
+        "total tok s",
+        "total tokens s",
+        "total tokens per s",
+        "total tokens per second",
+        "total throughput",
+        "total token throughput",
+        "total token throughput tok s",
+        "total throughput tok s",
+    ),
+    "input_throughput": ("input token throughput tok s", "input toks s", "input tokens s"),
+    "max_output_tokens_per_s": ("peak output token throughput tok s",),
+    "request_goodput": ("request goodput req s", "goodput"),
+}
+PLAIN_HEADINGS = {
+    **dict.fromkeys(CONCURRENCY_HEADINGS, "max_concurrency"),
+    **{heading: key for key, headings in THROUGHPUT_HEADINGS.items() for heading in headings},
+    "duration s": "duration",
+    "benchmark duration s": "duration",
+    "success rate": "success_rate",
+    "success": "success_rate",
+    "requests": "num_prompts",
+}
+STATISTIC_WORDS = {"avg": "mean", "average": "mean", "mean": "mean", "median": "median", "std": "std"}
+QUANTITY_WORDS = {
+    "ttft": "ttft",
+    "tpot": "tpot",
+    "itl": "itl",
+    "e2el": "e2el",
+    "e2e": "e2el",
+    "lat": "e2el",
+    "latency": "e2el",
+    "e2e latency": "e2el",
+    "e2e lat": "e2el",
+}
+UNIT_FACTORS = {"s": 1000.0, "sec": 1000.0, "ms": 1.0}
+TIME_HEADING = re.compile(
+    r"(?:(avg|average|mean|median|std|min|max|p\d{1,2}(?: \d+)?) )?"
+    r"(ttft|tpot|itl|e2el|e2e latency|e2e lat|e2e|latency|lat)(?: (s|sec|ms))?"
+)
+
+
+def column(heading: str) -> Column | None:
+    """Read the heading of a table: ``Avg TTFT(s)``, ``p99_tpot_ms``, ``Gen. toks/s``, ``rps``; null when unknown.
+
+    A latency without a unit is unknown, and one without a statistic is taken for a mean.
+    """
+    key = canonical(heading.strip().strip('"'))
+    if direction(key) is not None:
+        return Column(key, 1.0)
+    words = re.sub(r"[^a-z0-9%]+", " ", heading.lower()).strip()
+    if words in PLAIN_HEADINGS:
+        return Column(PLAIN_HEADINGS[words], 1.0)
+    time = TIME_HEADING.fullmatch(words)
+    if time is None or time.group(3) is None:
+        return None
+    statistic, quantity, unit = time.groups()
+    name = STATISTIC_WORDS.get(statistic or "mean", (statistic or "").replace(" ", "."))
+    return Column(f"{name}_{QUANTITY_WORDS[quantity]}_ms", UNIT_FACTORS[unit])

@@ -1,0 +1,190 @@
+"""Find the results at the paths a user gave: files, folders of a sweep, patterns."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from traceanalyzer.problems import TraceError, TraceWarning
+from traceanalyzer.serving.console_text import from_console, holds_console_result
+from traceanalyzer.serving.records import from_object
+from traceanalyzer.serving.result import ServingResult
+from traceanalyzer.serving.tables import from_csv, from_markdown
+
+SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".log", ".md", ".json.gz", ".jsonl.gz")
+RUN_FILE = re.compile(r"run=\d+\.json")
+LARGEST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Found:
+    """What lies at the paths.
+
+    Attributes:
+        results: every run, in order of file name.
+        warnings: files and lines that were passed over, and failures a sweep wrote down.
+    """
+
+    results: tuple[ServingResult, ...]
+    warnings: tuple[TraceWarning, ...]
+
+
+def read(paths: str | Sequence[str]) -> Found:
+    """Read every result at the paths.
+
+    Args:
+        paths: files, folders, patterns (``runs/*.json``), or several of them joined by commas.
+
+    Raises:
+        TraceError: a path does not exist, cannot be read, or holds no result.
+    """
+    results: list[ServingResult] = []
+    warnings: list[TraceWarning] = []
+    for path in [paths] if isinstance(paths, str) else paths:
+        for part in _expand(path):
+            found = _read_folder(part) if part.is_dir() else _read_file(part)
+            results += found.results
+            warnings += found.warnings
+    return Found(tuple(results), tuple(warnings))
+
+
+def _expand(path: str) -> list[Path]:
+    """Turn one argument into existing paths: a plain path, a pattern, or a list with commas."""
+    if Path(path).exists():
+        return [Path(path)]
+    # Path.glob takes no absolute pattern.
+    matched = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []  # noqa: PTH207
+    if matched:
+        return [Path(match) for match in matched]
+    parts = [part.strip() for part in path.split(",") if part.strip()]
+    if len(parts) > 1:
+        return [found for part in parts for found in _expand(part)]
+    raise TraceError(path, "no file matches this pattern" if glob.has_magic(path) else "does not exist")
+
+
+def _read_folder(folder: Path) -> Found:
+    """Read the results below a folder; of a sweep only its runs, not the summaries made from them."""
+    files = sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.name.endswith(SUFFIXES) and path.name[0] != "."
+    )
+    sweeps = {path.parent for path in files if RUN_FILE.fullmatch(path.name)}
+    results: list[ServingResult] = []
+    warnings: list[TraceWarning] = []
+    passed_over = 0
+    for path in files:
+        if path.name.endswith("failure.json"):
+            warnings.append(_failure(path))
+        elif not _made_from_runs(path, sweeps):
+            try:
+                found = _read_file(path)
+            except TraceError:
+                passed_over += 1
+                continue
+            results += found.results
+            warnings += found.warnings
+    if not results:
+        raise TraceError(str(folder), f"holds no serving result ({len(files)} files looked at)")
+    if passed_over:
+        warnings.append(
+            TraceWarning("no_result", "files without a serving result were passed over", str(folder), count=passed_over)
+        )
+    return Found(tuple(results), tuple(warnings))
+
+
+def _made_from_runs(path: Path, sweeps: set[Path]) -> bool:
+    """Whether a file summarises the runs of a sweep, or is its warm-up."""
+    if path.name == "summary.csv":
+        return any(path.parent in folder.parents for folder in sweeps)
+    return path.parent in sweeps and not RUN_FILE.fullmatch(path.name)
+
+
+def _failure(path: Path) -> TraceWarning:
+    """Say what a sweep wrote down about a run that failed."""
+    try:
+        told = json.loads(_text(path))
+        reason = f"{told.get('error_type', 'error')}: {told.get('error', '')}"
+    except (ValueError, AttributeError, TraceError):
+        reason = "no reason could be read"
+    return TraceWarning("failed_run", f"a run of this sweep failed ({reason})", str(path))
+
+
+def _read_file(path: Path) -> Found:
+    text = _text(path)
+    source = str(path)
+    start = text.lstrip()[:1]
+    if start in {"{", "["}:
+        results, warnings = _from_json(text, source, repeat=RUN_FILE.fullmatch(path.name) is not None)
+    else:
+        warnings = []
+        if holds_console_result(text):
+            results = from_console(text, source)
+        else:
+            results = from_csv(text, source) or from_markdown(text, source)
+    if not results:
+        raise TraceError(
+            source,
+            "holds no serving result; expected the JSON of `vllm bench`, its printed table, or CSV with columns "
+            "such as concurrency, rps, output_tokens_per_s, mean_ttft_s",
+        )
+    return Found(tuple(results), tuple(warnings))
+
+
+def _text(path: Path) -> str:
+    """Decode a file: gzip or plain, UTF-8 or the UTF-16 that PowerShell writes; undecodable bytes are replaced."""
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise TraceError(str(path), "is larger than 1 GiB, which no result file is")
+        data = path.read_bytes()
+        if data.startswith(b"\x1f\x8b"):
+            data = gzip.decompress(data)
+    except (OSError, EOFError) as error:
+        raise TraceError(str(path), f"cannot be read: {error}") from error
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    return data.decode(encoding, errors="replace")
+
+
+def _from_json(text: str, source: str, *, repeat: bool) -> tuple[list[ServingResult], list[TraceWarning]]:
+    """Read a document, or one document a line; a broken line is passed over and told."""
+    try:
+        document = json.loads(text)
+    except RecursionError as error:
+        raise TraceError(source, "is nested too deeply to be a serving result") from error
+    except ValueError as error:
+        return _from_lines(text, source, error)
+    if isinstance(document, dict):
+        found = from_object(document, source, repeat=repeat)
+        return ([found] if found else []), []
+    return _from_objects(document, source, "entry"), []
+
+
+def _from_lines(text: str, source: str, error: ValueError) -> tuple[list[ServingResult], list[TraceWarning]]:
+    results: list[ServingResult] = []
+    warnings: list[TraceWarning] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError):
+            warnings.append(TraceWarning("bad_line", "this line is not JSON and was passed over", source, line=number))
+            continue
+        if isinstance(document, dict) and (found := from_object(document, source, f"line {number}")) is not None:
+            results.append(found)
+    if not results:
+        raise TraceError(source, f"is not readable as JSON ({error})")
+    return results, warnings
+
+
+def _from_objects(documents: Iterable[Any], source: str, noun: str) -> list[ServingResult]:
+    found = [
+        from_object(document, source, f"{noun} {number}")
+        for number, document in enumerate(documents, 1)
+        if isinstance(document, dict)
+    ]
+    return [result for result in found if result is not None]

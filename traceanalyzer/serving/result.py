@@ -1,0 +1,105 @@
+"""One run of a serving benchmark, whatever file it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+Kind = Literal["serve", "latency", "throughput"]
+Setting = str | float | bool
+
+UNLIMITED = "unlimited"
+
+
+class Load(NamedTuple):
+    """How hard a run pressed the server.
+
+    Attributes:
+        concurrency: the most requests in flight, or null when unlimited or unknown.
+        request_rate: requests sent a second, or null when all were sent at once or it is unknown.
+    """
+
+    concurrency: float | None
+    request_rate: float | None
+
+
+@dataclass(frozen=True)
+class PerRequest:
+    """What a detailed result keeps of every request; times in seconds, one entry a request, empty where not kept."""
+
+    ttfts: tuple[float, ...] = ()
+    output_lens: tuple[float, ...] = ()
+    latencies: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ServingResult:
+    """One run.
+
+    Attributes:
+        source: the file it came from.
+        place: where in the file, such as ``line 3``; null when the file holds one run.
+        kind: which benchmark: serve (over HTTP), latency or throughput (offline).
+        metrics: figures by the key that ``vllm bench`` gives them; milliseconds for ``*_ms``, else seconds, tokens/s,
+            requests/s. A figure that is absent or NaN in the file is absent here.
+        settings: what the run was told to do, by key; ``max_concurrency`` may be ``unlimited``.
+        prompts, completed, failed: requests; null where unknown.
+        input_tokens, output_tokens: totals over completed requests; null where unknown.
+        resolution: half a unit of the last digit of figures that were read from rounded text.
+        derived: metrics that were calculated from the per-request times in the file.
+        label: the name the run was given, or null.
+        repeat: whether the file belongs to a set of repeated runs of one configuration.
+        per_request: details, where kept.
+    """
+
+    source: str
+    place: str | None
+    kind: Kind
+    metrics: Mapping[str, float]
+    settings: Mapping[str, Setting]
+    prompts: int | None = None
+    completed: int | None = None
+    failed: int | None = None
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    resolution: Mapping[str, float] = field(default_factory=dict)
+    derived: frozenset[str] = frozenset()
+    label: str | None = None
+    repeat: bool = False
+    per_request: PerRequest = PerRequest()
+
+    @property
+    def load(self) -> Load:
+        """The load of the run."""
+        return Load(as_number(self.settings.get("max_concurrency")), as_number(self.settings.get("request_rate")))
+
+    @property
+    def where(self) -> str:
+        """The file and the place in it, for messages."""
+        return f"{self.source}, {self.place}" if self.place else self.source
+
+    @property
+    def output_length(self) -> float | None:
+        """Mean tokens a completed request produced; null where unknown."""
+        if self.output_tokens is not None and self.completed:
+            return self.output_tokens / self.completed
+        return None
+
+    @property
+    def input_length(self) -> float | None:
+        """Mean prompt tokens of a completed request; null where unknown."""
+        if self.input_tokens is not None and self.completed:
+            return self.input_tokens / self.completed
+        return None
+
+
+def as_number(value: object) -> float | None:
+    """Return a finite number, also one written as text; null for anything else."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if found - found == 0 else None

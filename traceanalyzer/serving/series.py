@@ -1,0 +1,69 @@
+"""Results in the order people read them: one row a load, and one curve a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from traceanalyzer.serving.grouping import LOAD_SETTINGS, Group, group, shown
+from traceanalyzer.serving.result import ServingResult, Setting
+
+# Configurations that differ in more settings than this are named after their files.
+LONGEST_NAME = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """The runs of one configuration over loads.
+
+    Attributes:
+        name: what sets it apart: label, settings that differ, or file.
+        points: one group of runs a load; several runs only where the files say that they are repetitions.
+    """
+
+    name: str
+    points: tuple[Group, ...]
+
+
+def series(results: Sequence[ServingResult]) -> tuple[Series, ...]:
+    """Sort results into configurations: same folder, label and settings but for the load.
+
+    Files are taken for repetitions of each other only where they are the numbered runs of a sweep or the lines of one
+    file; other files of the same load are told apart.
+    """
+    families: dict[tuple[object, ...], list[ServingResult]] = {}
+    for result in results:
+        families.setdefault(_identity(result), []).append(result)
+    found: list[tuple[str, list[ServingResult]]] = []
+    for runs in families.values():
+        by_file: dict[str, list[ServingResult]] = {}
+        for run in runs:
+            by_file.setdefault(str(Path(run.source).parent) if run.repeat else run.source, []).append(run)
+        loads = [run.load for files in by_file.values() for run in {r.load: r for r in files}.values()]
+        parts = [runs] if len(set(loads)) == len(loads) else list(by_file.values())
+        found += [(part[0].source, part) for part in parts]
+    return tuple(Series(name, tuple(group(runs))) for name, runs in _named(found))
+
+
+def _identity(result: ServingResult) -> tuple[object, ...]:
+    folder = Path(result.source).parent
+    # The folder of a sweep's runs is named after their settings; the sweep itself is the folder above.
+    home = folder.parent if result.repeat else folder
+    fixed = sorted((k, v) for k, v in result.settings.items() if k not in LOAD_SETTINGS)
+    return (str(home), result.kind, result.label, tuple((k, str(v)) for k, v in fixed))
+
+
+def _named(found: Sequence[tuple[str, list[ServingResult]]]) -> list[tuple[str, list[ServingResult]]]:
+    """Name each configuration by its label, else the settings that differ, else its file."""
+    settings: list[Mapping[str, Setting]] = [runs[0].settings for _, runs in found]
+    keys = {key for one in settings for key in one} - {*LOAD_SETTINGS, "burstiness"}
+    varying = sorted(key for key in keys if len({one.get(key) for one in settings}) > 1)
+    if len(varying) > LONGEST_NAME:
+        varying = []
+    named = []
+    for (source, runs), one in zip(found, settings, strict=True):
+        told = ", ".join(f"{key} = {shown(one.get(key))}" for key in varying if key in one)
+        named.append((runs[0].label or told or Path(source).name, runs))
+    names = [name for name, _ in named]
+    return [(name if names.count(name) == 1 else f"{name} ({Path(runs[0].source).name})", runs) for name, runs in named]
