@@ -27,6 +27,8 @@ from traceanalyzer.segment.vocabulary import (
     Vocabulary,
 )
 
+_LONGEST_STRAY = 4
+"""Foreign kernels that may stand in a block ahead of what its peers have."""
 _LONGEST_NORM = 64
 """Kernels that an unfused norm may consist of; bounds the look back from its heart."""
 
@@ -200,23 +202,29 @@ def head_of_norm(layout: Layout, mark: int, usual: tuple[int, ...]) -> int:
     return position
 
 
-def tail_end(layout: Layout, anchor_end: int, starts: list[int], ends: list[int]) -> int:
-    """Return where the last block ends when no final norm shows: where it stops matching a block before it."""
-    tokens = layout.tokens
-    own = tokens[anchor_end + 1 :].tolist()
+def matching_end(layout: Layout, start: int, peers: list[tuple[int, int]]) -> int:
+    """Return where the events from `start` on stop matching one of the peers (start, end)."""
+    own = layout.tokens[start:].tolist()
     best = 0
-    for start, end in list(zip(starts, ends, strict=False))[-3:]:
-        body = tokens[start:end]
-        mixing = np.flatnonzero(np.isin(layout.classes[start:end], (MIXER, POSITION)))
-        reference = body[mixing[-1] + 1 :].tolist() if len(mixing) else body.tolist()
+    for first, last in peers:
+        reference = layout.tokens[first:last].tolist()
         window = own[: 2 * len(reference) + 8]
         for match in SequenceMatcher(None, reference, window, autojunk=False).get_matching_blocks():
-            if match.size:
-                best = max(best, match.b + match.size) if match.b <= match.a + 4 else best
+            if match.size and match.b <= match.a + _LONGEST_STRAY:
+                best = max(best, match.b + match.size)
+    return start + best
+
+
+def tail_end(layout: Layout, anchor_end: int, starts: list[int], ends: list[int]) -> int:
+    """Return where the last block ends when no final norm shows: where it stops matching a block before it."""
+    peers = []
+    for start, end in list(zip(starts, ends, strict=False))[-3:]:
+        mixing = np.flatnonzero(np.isin(layout.classes[start:end], (MIXER, POSITION)))
+        peers.append((start + int(mixing[-1]) + 1 if len(mixing) else start, end))
     if not ends:
         product = bisect_left(layout.products, layout.length) - 1
         last = layout.feed_forward_end(anchor_end, layout.length)
         if last is None:
             last = layout.products[product] if product >= 0 else anchor_end
         return max(last, anchor_end) + 1
-    return anchor_end + 1 + best
+    return matching_end(layout, anchor_end + 1, peers)

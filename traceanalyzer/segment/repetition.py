@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceanalyzer.segment.borders import Layout, tail_end
+from traceanalyzer.segment.borders import Layout, matching_end
 from traceanalyzer.segment.confidence import rate
 from traceanalyzer.segment.cut import Cut, cut_from_spans, no_blocks
 from traceanalyzer.segment.vocabulary import COMM, EXPERT, GEMM, NORM, IntArray, Vocabulary
@@ -26,8 +26,8 @@ def find_repetition(tokens: IntArray, vocabulary: Vocabulary) -> Cut:
         return no_blocks(len(tokens))
     layout = Layout.of(tokens, vocabulary)
     starts = _starts(layout, anchors)
-    ends = [*starts[1:], 0]
-    ends[-1] = min(tail_end_from(layout, anchors[-1], starts), len(tokens))
+    peers = list(pairwise(starts))[-3:]
+    ends = [*starts[1:], matching_end(layout, starts[-1], peers)]
     if not _alike(tokens, starts, ends):
         return no_blocks(len(tokens))
     cut = cut_from_spans(len(tokens), starts, ends, 1.0)
@@ -75,13 +75,6 @@ def _starts(layout: Layout, anchors: IntArray) -> list[int]:
     while back and classes[anchors[0] - back] == COMM:
         back -= 1
     return [int(position) - back for position in anchors]
-
-
-def tail_end_from(layout: Layout, anchor: int, starts: list[int]) -> int:
-    """Where the last block ends, by its likeness to the one before."""
-    if len(starts) < 2:
-        return layout.length
-    return tail_end(layout, starts[-1] - 1, starts[:-1], starts[1:])
 
 
 def _alike(tokens: IntArray, starts: list[int], ends: list[int]) -> bool:

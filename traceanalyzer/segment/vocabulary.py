@@ -6,7 +6,7 @@ Everything after this module works on small integer arrays, so that its cost doe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -47,6 +47,8 @@ _NO_WORK = re.compile(
     r"|lift_fresh|resolve_conj|resolve_neg|expand|reshape|permute|transpose|t|unsqueeze|squeeze|flatten|unflatten"
     r"|split|split_with_sizes|chunk|unbind|_unsafe_view|_reshape_alias|movedim|to|item|_local_scalar_dense)$"
 )
+_NEAR = 4
+"""Events to either side of a softmax in which its matrix products are looked for."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class _Word:
     activates: bool
     bare_norm: bool
     adds: bool
+    softmax: bool
 
 
 @lru_cache(maxsize=65_536)
@@ -107,7 +110,23 @@ def _read(name: str) -> _Word:
         linear = re.search(r"delta|gdn|kda|gla|lightning|linear_att|rwkv", name, re.IGNORECASE)
         mixer = "attention" if kernel.kind == "attention" else "linear" if linear else "mamba"
     adds = kernel.kind == "elementwise" and bool(re.search(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel", name))
-    return _Word(role, mixer, kind, activates, bare, adds)
+    softmax = kind == OTHER and "softmax" in name.lower()
+    return _Word(role, mixer, kind, activates, bare, adds, softmax)
+
+
+def _promote_softmax(tokens: IntArray, words: list[_Word]) -> list[_Word]:
+    """Where nothing else mixes tokens, a softmax between matrix products does: attention that nothing fuses."""
+    candidates = [token for token, word in enumerate(words) if word.softmax]
+    products = np.array([word.kind == GEMM for word in words], dtype=np.bool_)[tokens]
+    count = np.concatenate(([0], np.cumsum(products)))
+    promoted = list(words)
+    for token in candidates:
+        where = np.flatnonzero(tokens == token)
+        before = count[where] - count[np.maximum(where - _NEAR, 0)]
+        behind = count[np.minimum(where + 1 + _NEAR, len(tokens))] - count[where + 1]
+        if np.mean((before > 0) & (behind > 0)) > 0.5:
+            promoted[token] = replace(words[token], kind=MIXER, mixer="attention", role="attention")
+    return promoted
 
 
 def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
@@ -129,8 +148,11 @@ def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
         token_of.append(normal[key])
     words = [_read(name) for name in first]
     mapping = pl.DataFrame({"name": pl.Series(distinct, dtype=pl.String), "token": pl.Series(token_of, dtype=pl.Int64)})
-    tokens = text.to_frame("name").join(mapping, on="name", how="left", maintain_order="left")["token"].to_numpy()
-    return tokens.astype(np.int64, copy=False), Vocabulary(
+    column_tokens = text.to_frame("name").join(mapping, on="name", how="left", maintain_order="left")["token"]
+    tokens = column_tokens.to_numpy().astype(np.int64, copy=False)
+    if not any(word.kind == MIXER for word in words):
+        words = _promote_softmax(tokens, words)
+    return tokens, Vocabulary(
         names=tuple(normal),
         roles=tuple(word.role for word in words),
         mixers=tuple(word.mixer for word in words),
