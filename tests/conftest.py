@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from traceanalyzer.synthetic import TraceSpec, Truth, generate, write
+from traceanalyzer.trace import Trace, open_traces
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,3 +26,15 @@ def shared() -> Path:
 def samples() -> Path:
     """Return the folder of the project's own sample traces."""
     return ROOT / "traces"
+
+
+@pytest.fixture
+def open_spec(tmp_path: Path) -> Callable[..., tuple[Trace, Truth]]:
+    """Return a function that generates a synthetic trace and opens it: (trace, truth)."""
+
+    def build(spec: TraceSpec, seed: int = 0) -> tuple[Trace, Truth]:
+        made = generate(spec, seed)
+        path = write(made, tmp_path / f"trace{len(list(tmp_path.iterdir()))}.json")
+        return open_traces(path, cache=False).traces[0], made.truth
+
+    return build
