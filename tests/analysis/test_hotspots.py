@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-import polars as pl
 import pytest
 
 from traceanalyzer.analysis.hotspots import hotspots
@@ -71,7 +70,7 @@ def test_what_does_not_exist_is_refused(open_spec, wrong) -> None:
 def test_warps_come_from_the_events_block_and_the_gpus_warp_size(open_spec) -> None:
     trace, _ = open_spec(llama_decode(layers=2, steps=1))
     blocks: dict[str, set[str | None]] = defaultdict(set)
-    for name, block in trace.device_events.filter("is_kernel").select("name", "block").iter_rows():
+    for name, block in trace.device_events.filter("is_kernel").select("name", "thread_block").iter_rows():
         blocks[name].add(block)
     found = dict(hotspots(trace).rows.select("name", "num_warps").iter_rows())
     for name, (block, *others) in blocks.items():

@@ -29,7 +29,7 @@ def add_variant(folder, name, *, warps=4, shared=8192, tile=(64, 32, 64), spills
 
 
 def kernels(name, block="[256, 1, 1]", shared=None):
-    schema = {"name": pl.String, "block": pl.String, "shared_memory": pl.Int64}
+    schema = {"name": pl.String, "thread_block": pl.String, "shared_memory": pl.Int64}
     return pl.DataFrame([(name, block, shared)], schema=schema, orient="row")
 
 

@@ -154,7 +154,7 @@ def with_num_warps(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     }
     only_size = next(iter(sizes.values())) if len(set(sizes.values())) == 1 else None
     warp_size = pl.col("device").replace_strict(sizes, default=only_size, return_dtype=pl.Int64)
-    threads = pl.col("block").cast(pl.String).str.extract(r"^\[\s*(\d+)").cast(pl.Int64)
+    threads = pl.col("thread_block").cast(pl.String).str.extract(r"^\[\s*(\d+)").cast(pl.Int64)
     whole = (threads % warp_size == 0) & (threads >= warp_size)
     return kernels.with_columns(num_warps=pl.when(whole).then(threads // warp_size))
 

@@ -109,14 +109,14 @@ def match(kernels: pl.DataFrame, compiled: Sequence[CompiledKernel]) -> dict[str
     """Find the variant of each kernel name that ran.
 
     Args:
-        kernels: kernel events: name, block (JSON text), shared_memory.
+        kernels: kernel events: name, thread_block (JSON text), shared_memory.
         compiled: what the cache holds.
 
     Returns:
         By name as in the trace. Variants that contradict the threads a block or the shared memory of the events are
         out; where several remain, a field on which they differ is null.
     """
-    seen = kernels.select(pl.col("name").cast(pl.String), pl.col("block").cast(pl.String), "shared_memory").unique()
+    seen = kernels.select(pl.col("name").cast(pl.String), pl.col("thread_block").cast(pl.String), "shared_memory").unique()
     found: dict[str, CompiledKernel] = {}
     for (name,), events in seen.group_by("name"):
         variants = [c for c in compiled if c.name == str(name).removesuffix(".kd") and _could_be(c, events)]
@@ -126,7 +126,7 @@ def match(kernels: pl.DataFrame, compiled: Sequence[CompiledKernel]) -> dict[str
 
 
 def _could_be(compiled: CompiledKernel, events: pl.DataFrame) -> bool:
-    threads = {json.loads(text)[0] for text in events["block"].drop_nulls()}
+    threads = {json.loads(text)[0] for text in events["thread_block"].drop_nulls()}
     shared = set(events["shared_memory"].drop_nulls().to_list())
     if threads and compiled.num_warps and compiled.warp_size:
         return compiled.num_warps * compiled.warp_size in threads and (not shared or compiled.shared_bytes in shared)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -30,7 +29,7 @@ EXACT_EVENTS = msgspec.json.Decoder(list[ExactEvent])
 NO_ARGS = msgspec.json.decode(b'{"args":{}}', type=Event).args
 PAIRS = "pairs"
 TEXTS = columns.JsonTexts()
-TEXT_ARGS = ("grid", "block", "input_dims", "input_types", "concrete_inputs")
+TEXT_ARGS = ("grid", "thread_block", "input_dims", "input_types", "concrete_inputs")
 
 
 @dataclass
@@ -39,8 +38,7 @@ class Decoded:
 
     Attributes:
         events: elements of the event list in it, of every phase.
-        frames: rows by group of files, columns of EVENT_SCHEMA, ``index`` counted from the window's start. The
-            group ``pairs`` has the column ``ph`` too and holds begin and end events to be joined later.
+        frames: rows by group of files, columns of EVENT_SCHEMA, ``index`` counted from ``first_index``. The group ``pairs`` has the column ``ph`` too and holds begin and end events to be joined later.
         bad_device, bad_host: positions of complete events without usable times.
         oversize: (group, column, row, text) of ids that do not fit in 64 bit.
         process_names, thread_names: from metadata events.
@@ -64,63 +62,86 @@ def decode_events(data: bytes | memoryview, *, exact: bool) -> list[Any]:
     return EXACT_EVENTS.decode(data) if exact else EVENTS.decode(data)
 
 
-def build(events: Sequence[Any], *, exact: bool) -> Decoded:
-    """Turn decoded events into frames.
+def build(events: Sequence[Any], *, exact: bool, first_index: int = 0) -> Decoded:
+    """Turn decoded events into frames; ``first_index`` is the index of the first event.
 
     Raises:
         columns.NeedsExactTimes: decode again with ``exact``.
     """
     decoded = Decoded(events=len(events))
-    groups: dict[str, tuple[list[int], list[Any]]] = {}
-    for index, event in enumerate(events):
-        phase = event.ph
-        if phase == "X":
-            group = _group(event.cat)
-        elif phase in {"B", "E"}:
-            group = PAIRS
+    rows = _Rows()
+    others: list[tuple[int, Any]] = []
+    for index, event in enumerate(events, first_index):
+        if event.ph == "X":
+            add_index, add_event = rows[event.cat]
+            add_index(index)
+            add_event(event)
         else:
-            if phase == "M":
-                _note_names(event, decoded)
-            continue
-        rows = groups.get(group)
-        if rows is None:
-            rows = groups[group] = ([], [])
-        rows[0].append(index)
-        rows[1].append(event)
-    for group, (index, rows) in groups.items():
-        frame = _frame(group, index, rows, decoded, exact=exact)
-        decoded.frames[group] = frame if group == PAIRS else _usable(frame, group, decoded)
+            others.append((index, event))
+    for index, event in others:
+        if event.ph in {"B", "E"}:
+            rows.add(PAIRS, index, event)
+        elif event.ph == "M":
+            _note_names(event, decoded)
+    for group, (positions, members) in rows.groups.items():
+        frame = _frame(group, positions, members, decoded, exact=exact)
+        decoded.frames[group] = frame if group == PAIRS else _usable(frame, group, first_index, decoded)
     return decoded
 
 
-@lru_cache(maxsize=4096)
-def _category(value: Any) -> str | None:
-    text = columns._label(value)
-    return None if text is None else today(text)
+class _Rows(dict[Any, tuple[Any, Any]]):
+    """Category -> how to append to the lists of its group.
+
+    Attributes:
+        groups: positions and events by group.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups: dict[str, tuple[list[int], list[Any]]] = {}
+
+    def __missing__(self, category: Any) -> tuple[Any, Any]:
+        positions, members = self.groups.setdefault(group_of(CATEGORIES[category]), ([], []))
+        self[category] = positions.append, members.append
+        return self[category]
+
+    def add(self, group: str, position: int, event: Any) -> None:
+        positions, members = self.groups.setdefault(group, ([], []))
+        positions.append(position)
+        members.append(event)
 
 
-@lru_cache(maxsize=4096)
-def _group(value: Any) -> str:
-    return group_of(_category(value))
+class _Categories(dict[Any, "str | None"]):
+    """Category as written -> today's spelling, remembered."""
+
+    def __missing__(self, value: Any) -> str | None:
+        text = columns.label(value)
+        found = None if text is None else today(text)
+        if len(self) < 10_000:
+            self[value] = found
+        return found
+
+
+CATEGORIES = _Categories()
 
 
 def _note_names(event: Any, decoded: Decoded) -> None:
     """Keep the labels that metadata events give to processes and threads."""
     label = event.args.label if event.args is not None else None
-    pid = columns._label(event.pid)
+    pid = columns.label(event.pid)
     if not isinstance(label, str) or pid is None:
         return
     if event.name == "process_name":
         decoded.process_names[pid] = label
     elif event.name == "thread_name":
-        decoded.thread_names[f"{pid}/{columns._label(event.tid)}"] = label
+        decoded.thread_names[f"{pid}/{columns.label(event.tid)}"] = label
 
 
-def _frame(group: str, index: list[int], rows: list[Any], decoded: Decoded, *, exact: bool) -> pl.DataFrame:
+def _frame(group: str, positions: list[int], rows: list[Any], decoded: Decoded, *, exact: bool) -> pl.DataFrame:
     times = columns.times_from_text if exact else columns.times_from_floats
-    series: dict[str, pl.Series] = {
-        "index": pl.Series(index, dtype=pl.Int64),
-        "cat": pl.Series([_category(event.cat) for event in rows], dtype=pl.String),
+    found: dict[str, pl.Series] = {
+        "index": pl.Series(positions, dtype=pl.Int64),
+        "cat": pl.Series([CATEGORIES[event.cat] for event in rows], dtype=pl.String),
         "name": columns.labels(_values(rows, "name")),
         "pid": columns.labels(_values(rows, "pid")),
         "tid": columns.labels(_values(rows, "tid")),
@@ -129,12 +150,14 @@ def _frame(group: str, index: list[int], rows: list[Any], decoded: Decoded, *, e
     }
     if group != "python":
         args = [NO_ARGS if event.args is None else event.args for event in rows]
-        series |= _arg_columns(group, args, decoded)
-    absent = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in EVENT_SCHEMA.items() if name not in series]
-    frame = pl.DataFrame(series).with_columns(absent).select(list(EVENT_SCHEMA))
+        found |= _arg_columns(group, args, decoded)
+    series = [
+        found[name].cast(dtype).alias(name) if name in found else pl.Series(name, [None], dtype=dtype).new_from_index(0, len(rows))
+        for name, dtype in EVENT_SCHEMA.items()
+    ]
     if group == PAIRS:
-        frame = frame.with_columns(ph=pl.Series(_values(rows, "ph"), dtype=pl.String))
-    return frame.cast({name: dtype for name, dtype in EVENT_SCHEMA.items() if dtype == pl.Categorical})
+        series.append(pl.Series("ph", _values(rows, "ph"), dtype=pl.String))
+    return pl.DataFrame(series)
 
 
 def _values(rows: Sequence[Any], name: str) -> list[Any]:
@@ -180,18 +203,18 @@ def _extra(args: Any) -> str | None:
     return "{" + ", ".join(f'"{key}": {bytes(raw).decode()}' for key, raw in kept if raw is not None) + "}"
 
 
-def _usable(frame: pl.DataFrame, group: str, decoded: Decoded) -> pl.DataFrame:
+def _usable(frame: pl.DataFrame, group: str, first_index: int, decoded: Decoded) -> pl.DataFrame:
     """Leave out events without usable times and note where they stood."""
-    start, dur = pl.col("start_ns"), pl.col("dur_ns")
+    start, dur = frame["start_ns"], frame["dur_ns"]
+    if not start.null_count() + dur.null_count() and _within(start, lowest=1) and _within(dur, lowest=0):
+        return frame
     latest = columns.MAX_TIME_NS
     good = (start >= 0) & (dur >= 0) & (start < latest) & (dur < latest) & ((start > 0) | (dur > 0))
-    mask = frame.select(good.fill_null(value=False)).to_series()
-    if mask.all():
-        return frame
+    mask = good.fill_null(value=False)
     bad = frame.filter(~mask)
-    on_device = bad["cat"].cast(pl.String).is_in(DEVICE_CATEGORIES)
-    decoded.bad_device += bad.filter(on_device)["index"].to_list()
-    decoded.bad_host += bad.filter(~on_device)["index"].to_list()
+    on_device = bad["cat"].cast(pl.String).is_in(DEVICE_CATEGORIES).fill_null(value=False)
+    decoded.bad_device += (bad.filter(on_device)["index"] - first_index).to_list()
+    decoded.bad_host += (bad.filter(~on_device)["index"] - first_index).to_list()
     if decoded.oversize:
         kept = {int(row): new for new, row in enumerate(mask.arg_true())}
         decoded.oversize = [
@@ -200,3 +223,7 @@ def _usable(frame: pl.DataFrame, group: str, decoded: Decoded) -> pl.DataFrame:
             if g != group or row in kept
         ]
     return frame.filter(mask)
+
+
+def _within(times: pl.Series, lowest: int) -> bool:
+    return bool(times.min() >= lowest and times.max() < columns.MAX_TIME_NS)  # type: ignore[operator]

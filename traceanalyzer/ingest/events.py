@@ -19,7 +19,7 @@ INTEGERS = ("device", "stream", "bytes", "registers", "shared_memory", "graph_id
 IDS = ("correlation", "external_id")
 """Args that become unsigned 64-bit columns, whatever their size in the file."""
 
-TEXTS = ("grid", "block", "input_dims", "input_types", "concrete_inputs")
+TEXTS = ("grid", "thread_block", "input_dims", "input_types", "concrete_inputs")
 """Args kept as JSON text."""
 
 ARG_KEYS: dict[str, str] = {
@@ -33,7 +33,7 @@ ARG_KEYS: dict[str, str] = {
     "correlation": "correlation",
     "external_id": "External id",
     "grid": "grid",
-    "block": "block",
+    "thread_block": "block",
     "input_dims": "Input Dims",
     "input_types": "Input type",
     "concrete_inputs": "Concrete Inputs",

@@ -20,7 +20,7 @@ EVENT_SCHEMA: dict[str, pl.DataType] = {
     "correlation": pl.UInt64(),  # ids beyond 64 bit are replaced by unused ones, see TraceMetadata.oversize_ids
     "external_id": pl.UInt64(),
     "grid": pl.Categorical(),  # JSON text, such as [304, 1, 1]
-    "block": pl.Categorical(),
+    "thread_block": pl.Categorical(),  # threads in each dimension; the name `block` is a transformer block
     "input_dims": pl.Categorical(),
     "input_types": pl.Categorical(),
     "concrete_inputs": pl.Categorical(),
