@@ -1,20 +1,11 @@
-"""A sweep: what was measured for which shape and configuration, and the file that keeps it.
-
-A sweep file is UTF-8 text, one JSON object a line and point (``schema`` traceanalyzer/sweep/1):
-
-    {"schema": "traceanalyzer/sweep/1", "kernel": "moe_mxfp4", "shape": {"m": 4, "n": 5760, "k": 2880},
-     "config": {"block_m": 16, "block_n": 32, "num_warps": 2}, "samples_ms": [10.1, 10.2], "failure": null,
-     "device": "AMD Radeon 8060S", "arch": "gfx1151", "versions": {"triton": "3.5.0"}}
-
-Lines can be appended while a search runs; ``formats.read_sweep`` skips one that was torn by an interruption, and says so.
-"""
+"""Sweep files of ours: one JSON object a line, one line a candidate and round. Everything that was tried is kept."""
 
 from __future__ import annotations
 
 import json
-import os
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,160 +14,190 @@ from traceanalyzer.problems import TraceError, TraceWarning
 
 SCHEMA = "traceanalyzer/sweep/1"
 
-Value = int | float | str | bool | None
-"""What a shape or a configuration may hold: a JSON scalar."""
-
-ROW_KEYS = ("m", "concurrency")
-"""The keys of a shape along which a rule is made; points that differ in nothing else belong to one problem."""
-
-_KEYS = ("schema", "kernel", "shape", "config", "samples_ms", "failure", "device", "arch", "versions")
-
 
 @dataclass(frozen=True)
 class Point:
-    """One configuration, measured for one shape.
+    """Everything measured of one configuration on one problem.
 
     Attributes:
-        shape: what is multiplied. Known keys: ``m`` (rows; in a mixture of experts tokens x top-k), ``n``, ``k``,
-            ``dtype``, ``experts``, ``top_k``, ``concurrency`` (requests, or tokens, that make up the m rows).
-        config: parameter -> value. Known keys: ``block_m``, ``block_n``, ``block_k``, ``split_k``, ``group_m``,
-            ``num_warps``, ``num_stages``; other tuners' own parameters keep their names.
-        samples_ms: every timing in milliseconds, finite and positive; empty where nothing was timed.
-        kernel: which kernel ran, where that is known.
-        failure: why the configuration could not run, in words; null when it ran or was never tried.
-        device: the GPU's name.
-        arch: its compilation target, such as ``gfx1151`` or ``sm90``.
-        versions: package -> version.
-        notes: whatever else a line holds; kept as it is.
+        kernel: its name; null where the source does not say.
+        m: rows; null where unknown.
+        concurrency: requests (tokens) in the batch; null where unknown.
+        shape: further keys of the problem (n, k, dtype, experts, top_k), as far as known.
+        config: parameter -> value; null where the source does not say.
+        rounds: samples in milliseconds, one tuple a round, in the order measured.
+        reason: why it failed; null for a point with samples.
+        backend: whose kernel ran; null where unknown.
+        routing: how rows fell on experts; null where it does not apply or is unknown.
+        device: name and architecture, as far as known.
+        versions: of the software, as far as known.
+        measured: false when nothing was timed on a GPU (interpreter).
     """
 
-    shape: Mapping[str, Value]
-    config: Mapping[str, Value]
-    samples_ms: tuple[float, ...] = ()
-    kernel: str | None = None
-    failure: str | None = None
-    device: str | None = None
-    arch: str | None = None
+    kernel: str | None
+    m: int | None
+    concurrency: int | None
+    config: Mapping[str, int | str | None]
+    rounds: tuple[tuple[float, ...], ...] = ()
+    shape: Mapping[str, int | str | None] = field(default_factory=dict)
+    reason: str | None = None
+    backend: str | None = None
+    routing: str | None = None
+    device: Mapping[str, str | None] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    measured: bool = True
 
     @property
-    def m(self) -> int | None:
-        """Rows of the product, where known."""
-        return whole(self.shape.get("m"))
-
-    @property
-    def concurrency(self) -> int | None:
-        """Concurrent requests (tokens) that the rows come from, where known."""
-        return whole(self.shape.get("concurrency"))
+    def samples_ms(self) -> tuple[float, ...]:
+        """Every sample."""
+        return tuple(sample for samples in self.rounds for sample in samples)
 
     @property
     def median_ms(self) -> float | None:
-        """Median of the samples; null where there are none."""
+        """The median of all samples; null without any."""
         return median(self.samples_ms) if self.samples_ms else None
 
     @property
-    def config_key(self) -> str:
-        """The configuration as text that is equal for equal configurations, whatever the order of the parameters."""
-        return canonical(self.config)
-
-    @property
-    def problem_key(self) -> str:
-        """What was measured apart from the rows: kernel, the rest of the shape, device, versions."""
-        rest = {key: value for key, value in self.shape.items() if key not in ROW_KEYS and value is not None}
-        return canonical([self.kernel, rest, self.device, self.arch, self.versions])
-
-    @property
-    def key(self) -> str:
-        """What makes two points measurements of the same thing."""
-        rows = {key: self.shape.get(key) for key in ROW_KEYS}
-        return canonical([self.problem_key, rows, self.config])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object of a line in a sweep file."""
-        return {
-            "schema": SCHEMA,
-            "kernel": self.kernel,
-            "shape": dict(self.shape),
-            "config": dict(self.config),
-            "samples_ms": list(self.samples_ms),
-            "failure": self.failure,
-            "device": self.device,
-            "arch": self.arch,
-            "versions": dict(self.versions),
-            **{key: value for key, value in self.notes.items() if key not in _KEYS},
-        }
+    def key(self) -> tuple[str, ...]:
+        """What tells points apart: everything but the samples."""
+        parts = (self.shape, self.config, self.device, self.versions)
+        names = (self.kernel, self.m, self.concurrency, self.backend, self.routing)
+        return (*(repr(name) for name in names), *(json.dumps(dict(part), sort_keys=True) for part in parts))
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The points of one file.
+    """What a file held.
 
     Attributes:
-        points: in the order of the file, each configuration of a problem and m once.
-        source: the file as the user gave it.
-        format: which kind of file it was.
-        warnings: what was skipped or pooled, counted.
+        points: one a configuration and problem, in the file's order.
+        warnings: what was skipped, counted.
     """
 
     points: tuple[Point, ...]
-    source: str
-    format: str
     warnings: tuple[TraceWarning, ...] = ()
 
-    def problems(self) -> dict[str, tuple[Point, ...]]:
-        """Return the points by what was measured apart from the rows, in the order of the file."""
-        found: dict[str, list[Point]] = {}
-        for point in self.points:
-            found.setdefault(point.problem_key, []).append(point)
-        return {key: tuple(points) for key, points in found.items()}
+
+def line_of(point: Point, round_number: int, samples: Iterable[float]) -> str:
+    """Return one line of a sweep file: what one round of a candidate gave, or why it failed."""
+    document = {
+        "schema": SCHEMA,
+        "kernel": point.kernel,
+        "backend": point.backend,
+        "shape": {"m": point.m, **point.shape},
+        "concurrency": point.concurrency,
+        "routing": point.routing,
+        "config": dict(point.config),
+        "round": round_number,
+        "samples_ms": list(samples),
+        "reason": point.reason,
+        "measured": point.measured,
+        "device": dict(point.device),
+        "versions": dict(point.versions),
+    }
+    return json.dumps(document, allow_nan=False) + "\n"
 
 
-def canonical(value: Any) -> str:
-    """Return JSON text that is equal for equal values; mappings are sorted by key."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=dict)
-
-
-def whole(value: object) -> int | None:
-    """Return an integer value as it is, and null for everything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def write_sweep(path: str | Path, points: Iterable[Point]) -> None:
-    """Write a sweep file; nothing is left half-written.
-
-    Raises:
-        TraceError: the file cannot be written.
-    """
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(_line(point) for point in points)
-        temporary.replace(target)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise TraceError(str(path), f"cannot be written ({error.strerror or error})") from error
-
-
-def append_point(path: str | Path, point: Point) -> None:
-    """Add a point to a sweep file, which is created when it is not there.
-
-    A file whose last line was torn by an interruption gets a line break first, so that only the torn line is lost.
+def read_sweep(path: Path) -> Sweep:
+    """Read a sweep file of ours; what cannot be used is skipped and counted.
 
     Raises:
-        TraceError: the file cannot be written.
+        TraceError: the file cannot be read, or holds no usable point.
     """
+    points, warnings = parse_lines(_text(path), str(path))
+    if not points:
+        raise TraceError(str(path), "no usable point in it" + (f" ({warnings[0].message})" if warnings else ""))
+    return Sweep(points, warnings)
+
+
+def _text(path: Path) -> str:
     try:
-        with Path(path).open("ab+") as file:
-            torn = False
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                torn = file.read(1) != b"\n"
-            file.write(("\n" if torn else "").encode() + _line(point).encode())
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise TraceError(str(path), f"cannot be written ({error.strerror or error})") from error
+        raise TraceError(str(path), error.strerror or "cannot be read") from None
 
 
-def _line(point: Point) -> str:
-    return json.dumps(point.to_dict(), allow_nan=False) + "\n"
+def parse_lines(text: str, source: str) -> tuple[tuple[Point, ...], tuple[TraceWarning, ...]]:
+    """Read lines of a sweep file and merge the rounds of each candidate."""
+    rounds, warnings = parse_rounds(text, source)
+    return tuple(_merge(of_one) for of_one in rounds.values()), warnings
+
+
+def parse_rounds(
+    text: str, source: str
+) -> tuple[dict[tuple[str, ...], dict[int, Point]], tuple[TraceWarning, ...]]:
+    """Read lines of a sweep file: ``Point.key`` -> round -> what that round gave; what is unusable is counted."""
+    found: dict[tuple[str, ...], dict[int, Point]] = {}
+    skipped: dict[str, list[int]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            round_number, point = _parse(line)
+        except ValueError as error:
+            skipped.setdefault(str(error), []).append(number)
+            continue
+        rounds = found.setdefault(point.key, {})
+        if round_number in rounds:
+            skipped.setdefault("the same round of the same configuration is there twice", []).append(number)
+        else:
+            rounds[round_number] = point
+    return found, skip_warnings(skipped, source)
+
+
+def skip_warnings(skipped: Mapping[str, list[int]], source: str) -> tuple[TraceWarning, ...]:
+    """Return one warning a kind of unusable line, with its count and the first place."""
+    return tuple(
+        TraceWarning("sweep_lines_skipped", f"line skipped: {reason}", source, len(lines), line=lines[0])
+        for reason, lines in skipped.items()
+    )
+
+
+def checked_samples(samples: Any) -> tuple[float, ...]:
+    """Return samples as numbers.
+
+    Raises:
+        ValueError: they are not a list of positive, finite numbers.
+    """
+    if not isinstance(samples, list) or not all(isinstance(x, int | float) for x in samples):
+        raise ValueError("the samples are not a list of numbers")
+    if not all(math.isfinite(sample) and sample > 0 for sample in samples):
+        raise ValueError("a sample is not a positive number")
+    return tuple(float(sample) for sample in samples)
+
+
+def _parse(line: str) -> tuple[int, Point]:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        raise ValueError("not JSON") from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise ValueError(f"not of schema {SCHEMA}")
+    shape, config, round_number = (document.get(key) for key in ("shape", "config", "round"))
+    if not isinstance(shape, dict) or not isinstance(config, dict) or not isinstance(round_number, int):
+        raise ValueError("shape, config or round is missing")
+    samples, reason = checked_samples(document.get("samples_ms")), document.get("reason")
+    if not samples and not reason:
+        raise ValueError("neither samples nor a reason")
+    point = Point(
+        kernel=document.get("kernel"),
+        m=shape.get("m"),
+        concurrency=document.get("concurrency"),
+        config=config,
+        rounds=(samples,) if samples else (),
+        shape={key: value for key, value in shape.items() if key != "m"},
+        reason=reason,
+        backend=document.get("backend"),
+        routing=document.get("routing"),
+        device=document.get("device") or {},
+        versions=document.get("versions") or {},
+        measured=bool(document.get("measured", True)),
+    )
+    return round_number, point
+
+
+def _merge(rounds: Mapping[int, Point]) -> Point:
+    """One point from its rounds; a failure in any round makes it a failed point."""
+    ordered = [rounds[number] for number in sorted(rounds)]
+    reason = next((point.reason for point in ordered if point.reason), None)
+    return replace(ordered[0], rounds=tuple(r for point in ordered for r in point.rounds), reason=reason)

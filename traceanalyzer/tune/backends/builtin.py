@@ -1,0 +1,50 @@
+"""This package's own kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from traceanalyzer.kernels import find_kernel
+from traceanalyzer.kernels.problem import Config
+from traceanalyzer.kernels.target import INTERPRETER
+from traceanalyzer.tune.backends.local import gpu_session, versions
+from traceanalyzer.tune.session import Description, Operation, OperationSession, Session, Task, local_target
+from traceanalyzer.tune.timing import ClockTimer
+
+if TYPE_CHECKING:
+    import torch
+
+
+def open_session(device: str) -> Session:
+    """Open the built-in kernels on the local GPU (``gpu``) or in Triton's interpreter (``interpret``).
+
+    The interpreter has to be chosen by the environment (TRITON_INTERPRET=1) before Triton is imported.
+
+    Raises:
+        RuntimeError: there is no GPU, or the interpreter is not switched on.
+    """
+    if device == "gpu":
+        return gpu_session(open_operation)
+    import triton
+
+    if not triton.knobs.runtime.interpret:
+        raise RuntimeError("TRITON_INTERPRET is not set")
+    where = Description({"name": "Triton interpreter", "target": None}, versions("triton", "torch"), measured=False)
+    return OperationSession(open_operation, ClockTimer(), where)
+
+
+def open_operation(task: Task) -> Operation:
+    """Draw the data of a task's problem."""
+    import triton
+
+    spec = find_kernel(task.kernel)
+    interpreted = triton.knobs.runtime.interpret
+    target = INTERPRETER if interpreted else local_target()
+    case = spec.make_case(task.problem, target, "cpu" if interpreted else "cuda", task.seed, task.routing)
+
+    def prepare(config: Config) -> tuple[Callable[[], object], Callable[[], torch.Tensor]]:
+        prepared = spec.prepare(case, config)
+        return prepared, lambda: prepared.output
+
+    return Operation(prepare, lambda: spec.reference(case), spec.tolerance)

@@ -1,0 +1,96 @@
+"""vLLM's Triton ``fused_experts`` with bf16 or fp16 weights: gate_up, SwiGLU and down in one operation.
+
+The problem names the gate_up product: n = 2 x the intermediate size a rank, k = the hidden size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from traceanalyzer.kernels.problem import Config
+from traceanalyzer.kernels.routing import draw_experts
+from traceanalyzer.tune.backends.local import gpu_session
+from traceanalyzer.tune.session import Operation, Session, Task
+
+if TYPE_CHECKING:
+    import torch
+
+KERNELS = ("fused_moe",)
+TOLERANCE = 3e-2
+
+
+def open_session(device: str) -> Session:
+    """Open vLLM's fused experts on the local GPU.
+
+    Raises:
+        RuntimeError: vLLM is not installed, there is no GPU, or another device is asked for.
+    """
+    if device != "gpu":
+        raise RuntimeError("vLLM's fused_moe runs on a GPU only")
+    try:
+        from vllm.model_executor.layers import fused_moe  # noqa: F401
+    except ImportError:
+        raise RuntimeError("vLLM is not installed") from None
+    return gpu_session(open_operation, "vllm")
+
+
+def config_keys(config: Config) -> dict[str, int]:
+    """Return a configuration under the names that vLLM's files use."""
+    keys = {
+        "BLOCK_SIZE_M": config.block_m,
+        "BLOCK_SIZE_N": config.block_n,
+        "BLOCK_SIZE_K": config.block_k,
+        "GROUP_SIZE_M": config.group_m,
+        "SPLIT_K": config.split_k,
+        "num_warps": config.num_warps,
+        "num_stages": config.num_stages,
+    }
+    amd = {"waves_per_eu": config.waves_per_eu, "matrix_instr_nonkdim": config.matrix_instr_nonkdim}
+    return keys | {name: value for name, value in amd.items() if value is not None}
+
+
+def open_operation(task: Task) -> Operation:
+    """Draw activations, weights and routing."""
+    import torch
+    from vllm.model_executor.layers.fused_moe import fused_experts, override_config
+
+    problem = task.problem
+    if task.kernel not in KERNELS or problem.experts is None:
+        raise RuntimeError("vLLM's fused_moe is measured as kernel fused_moe with experts and top_k")
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[problem.dtype]
+    draw = torch.Generator("cuda").manual_seed(task.seed)
+    half = problem.n // 2
+    x = torch.randn(problem.tokens, problem.k, generator=draw, device="cuda").to(dtype)
+    w1 = torch.empty(problem.experts, problem.n, problem.k, dtype=dtype, device="cuda")
+    w2 = torch.empty(problem.experts, problem.k, half, dtype=dtype, device="cuda")
+    w1.normal_(0, problem.k**-0.5, generator=draw)
+    w2.normal_(0, half**-0.5, generator=draw)
+    ids = draw_experts(problem, task.routing, task.seed).to("cuda")
+    weights = torch.softmax(torch.randn(ids.shape, generator=draw, device="cuda"), -1)
+
+    def prepare(config: Config) -> tuple[Callable[[], object], Callable[[], torch.Tensor]]:
+        keys, results = config_keys(config), list[torch.Tensor]()
+
+        def run() -> None:
+            with override_config(keys):
+                results[:] = [fused_experts(x, w1, w2, weights, ids.to(torch.int32))]
+
+        return run, lambda: results[0]
+
+    return Operation(prepare, lambda: _reference(x, w1, w2, weights, ids), TOLERANCE)
+
+
+def _reference(
+    x: torch.Tensor, w1: torch.Tensor, w2: torch.Tensor, weights: torch.Tensor, ids: torch.Tensor
+) -> torch.Tensor:
+    """Return the layer in float64, one expert after the other."""
+    import torch
+
+    total = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
+    for expert in ids.unique().tolist():
+        token, slot = torch.nonzero(ids == expert, as_tuple=True)
+        gate, up = (x[token].double() @ w1[expert].double().T).chunk(2, -1)
+        out = (torch.nn.functional.silu(gate) * up) @ w2[expert].double().T
+        total.index_add_(0, token, out * weights[token, slot].double()[:, None])
+    return total

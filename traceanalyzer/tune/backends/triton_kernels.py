@@ -1,0 +1,146 @@
+"""triton_kernels' ``matmul_ogs`` as vLLM ships it: the very kernel that gpt-oss traces show.
+
+vLLM vendors the package; the PyPI package of a similar name is another project. A configuration is imposed on the
+flags that the library's own heuristics return, so that every version's own keys stay consistent.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from traceanalyzer.kernels import find_kernel
+from traceanalyzer.kernels.launch import Case
+from traceanalyzer.kernels.moe_mxfp4 import ALPHA, LIMIT
+from traceanalyzer.kernels.problem import Config
+from traceanalyzer.tune.backends.local import gpu_session
+from traceanalyzer.tune.session import Operation, Session, Task, local_target
+
+if TYPE_CHECKING:
+    import torch
+
+HOMES = ("vllm.third_party.triton_kernels", "triton_kernels")
+KERNELS = ("moe_gate_up", "moe_down")
+
+
+def open_session(device: str) -> Session:
+    """Open matmul_ogs on the local GPU.
+
+    Raises:
+        RuntimeError: it is not installed, there is no GPU, or another device is asked for.
+    """
+    if device != "gpu":
+        raise RuntimeError("matmul_ogs runs on a GPU only")
+    find_library()
+    return gpu_session(open_operation, "vllm")
+
+
+def find_library() -> str:
+    """Return the package that holds matmul_ogs.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    for home in HOMES:
+        try:
+            importlib.import_module(f"{home}.matmul_ogs")
+        except (ImportError, AttributeError):
+            continue
+        return home
+    raise RuntimeError("triton_kernels with matmul_ogs is not installed (vLLM brings it as vllm.third_party)")
+
+
+def open_operation(task: Task) -> Operation:
+    """Draw the same data as the built-in kernel and put it into the library's layouts."""
+    if task.kernel not in KERNELS:
+        raise RuntimeError(f"matmul_ogs is measured for {' and '.join(KERNELS)}, not {task.kernel}")
+    spec = find_kernel(task.kernel)
+    case = spec.make_case(task.problem, local_target(), "cuda", task.seed, task.routing)
+    call = _call(find_library(), case, down=task.kernel == "moe_down")
+
+    def prepare(config: Config) -> tuple[Callable[[], object], Callable[[], torch.Tensor]]:
+        results: list[torch.Tensor] = []
+
+        def run() -> None:
+            results[:] = [call(config)]
+
+        return run, lambda: results[0].reshape(-1, results[0].shape[-1])
+
+    return Operation(prepare, lambda: spec.reference(case), spec.tolerance)
+
+
+def _call(home: str, case: Case, *, down: bool) -> Callable[[Config], torch.Tensor]:
+    """Return what runs the product with a configuration."""
+    ogs = importlib.import_module(f"{home}.matmul_ogs")
+    weight, precision = _weights(home, ogs, case)
+    routing, gather, scatter = _routing(home, case)
+    activation = None
+    if not down:
+        swiglu = importlib.import_module(f"{home}.swiglu").swiglu_fn
+        activation = ogs.FusedActivation(ogs.FnSpecs("swiglu", swiglu, ("alpha", "limit")), (ALPHA, LIMIT), 2)
+    where: dict[str, Any] = {"scatter_indx": scatter} if down else {"gather_indx": gather}
+    options = {"precision_config": precision, "fused_activation": activation, **where}
+    if down:
+        options["gammas"] = routing.gate_scal
+    x, bias = case.tensors["x"], case.tensors["bias"]
+
+    def call(config: Config) -> torch.Tensor:
+        with _imposed(ogs, config):
+            result: torch.Tensor = ogs.matmul_ogs(x, weight, bias, routing, **options)
+        return result
+
+    return call
+
+
+def _weights(home: str, ogs: ModuleType, case: Case) -> tuple[Any, Any]:
+    """Wrap weights and scales as the library wants them, k on axis 1, in plain strided layout."""
+    tensor = importlib.import_module(f"{home}.tensor")
+    layout = importlib.import_module(f"{home}.tensor_details.layout").StridedLayout
+    values = tensor.wrap_torch_tensor(case.tensors["w"].transpose(-2, -1), dtype=tensor.FP4)
+    scales = tensor.wrap_torch_tensor(case.tensors["w_scale"].transpose(-2, -1))
+    return tensor.convert_layout(values, layout), ogs.PrecisionConfig(
+        weight_scale=tensor.convert_layout(scales, layout)
+    )
+
+
+def _routing(home: str, case: Case) -> tuple[Any, Any, Any]:
+    """Make router logits whose top-k is the case's routing, and let the library route them."""
+    import torch
+
+    table, problem = case.routing, case.problem
+    assert table is not None
+    assert problem.experts is not None
+    logits = torch.full((problem.tokens, problem.experts), -1e4, dtype=torch.float32, device="cuda")
+    expert = torch.repeat_interleave(torch.arange(problem.experts, device="cuda"), table.counts.long())
+    logits[table.gather.long(), expert] = table.weights.log()
+    routed: tuple[Any, Any, Any] = importlib.import_module(f"{home}.routing").routing(
+        logits.to(torch.bfloat16), problem.top_k
+    )
+    return routed
+
+
+class _imposed:  # noqa: N801 - used like a function
+    """Replace what the library's heuristics chose while a call runs."""
+
+    def __init__(self, ogs: ModuleType, config: Config) -> None:
+        self._ogs, self._config = ogs, config
+        self._original = ogs.make_opt_flags
+
+    def __enter__(self) -> None:
+        self._ogs.make_opt_flags = self._choose  # type: ignore[attr-defined]
+
+    def __exit__(self, *error: object) -> None:
+        self._ogs.make_opt_flags = self._original  # type: ignore[attr-defined]
+
+    def _choose(self, *arguments: Any, **named: Any) -> Any:
+        chosen, config = self._original(*arguments, **named), self._config
+        extra = dict(chosen.target_kernel_kwargs)
+        for name in ("waves_per_eu", "matrix_instr_nonkdim"):
+            if getattr(config, name) is not None and name in extra:
+                extra[name] = getattr(config, name)
+        names = ("block_m", "block_n", "block_k", "split_k", "group_m", "num_warps", "num_stages")
+        own = {name: getattr(config, name) for name in names}
+        return replace(chosen, **own, is_persistent=False, target_kernel_kwargs=extra)
