@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.model import ModelError, architecture_of, load, named, parameters, read_config
+from traceanalyzer.model import ModelError, architecture_of, decode_step, load, named, ops, parameters, read_config
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -131,6 +131,24 @@ def test_recurrent_layers_of_unknown_size_leave_the_count_unknown() -> None:
     assert any("sizes" in note for note in architecture.notes)
 
 
+def test_attention_of_an_unknown_kind_is_said_and_left_unknown() -> None:
+    architecture = model(layer_types=["full_attention", "quantum_attention"] * 2)
+    assert [layer.attention for layer in architecture.layers] == ["full", "other"] * 2
+    assert parameters(architecture).total is None
+    assert any("quantum_attention" in note for note in architecture.notes)
+    assert [
+        op.flops for op in ops(architecture, decode_step(1, 10)) if op.kind == "other" and op.name == "attention"
+    ] == [
+        None,
+        None,
+    ]
+
+
+def test_state_keys_without_a_place_are_said() -> None:
+    architecture = model(model_type="falcon_h1", mamba_d_state=16)
+    assert any("recurrent" in note for note in architecture.notes)
+
+
 def test_multi_head_latent_attention_is_read() -> None:
     mla = named("DeepSeek-V3").mla
     assert mla is not None
@@ -224,7 +242,6 @@ def test_a_missing_or_absurd_key_is_named(key: str, value: Any) -> None:
         ({"num_key_value_heads": 3}, "num_key_value_heads"),
         ({"num_attention_heads": 7, "num_key_value_heads": 7}, "num_attention_heads"),
         ({"layer_types": ["full_attention"]}, "layer_types"),
-        ({"layer_types": ["quantum"] * 4}, "quantum"),
         ({"num_experts": 8, "moe_intermediate_size": 32}, "num_experts_per_tok"),
         ({**MOE, "num_experts_per_tok": 9}, "num_experts_per_tok"),
         ({"hybrid_override_pattern": "MX*-"}, "hybrid_override_pattern"),

@@ -8,7 +8,22 @@ from pathlib import Path
 import pytest
 
 from traceanalyzer.hardware import find_gpu
-from traceanalyzer.model import Execution, Op, from_marker, from_sums, named, ops, rope_table_cast, total
+from traceanalyzer.model import (
+    FORMATS,
+    Execution,
+    Op,
+    Workload,
+    counted_ops,
+    decode_step,
+    from_lengths,
+    from_marker,
+    from_sums,
+    named,
+    ops,
+    rope_table_cast,
+    total,
+    with_formats,
+)
 
 DECODE = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)"
 PADDED = Execution(moe_input_width=3072, moe_hidden_width=2944, moe_ffn_width=2944, moe_block_m=16)
@@ -98,3 +113,34 @@ def test_prefill_products_agree_and_are_bound_by_compute(shared: Path) -> None:
         assert close(floor_us(found), row, "roof_us"), row["group"]
         if row["bound"] == "compute":
             assert close((summed.flops or 0) / 1e9, row, "GFLOP"), row["group"]
+
+
+def compute_share(workload: Workload, kv: str) -> float:
+    """Share of a step's floor, Llama-2-70B in fp8 on MI300X, that arithmetic binds; quantising and sampling fused."""
+    gpu = find_gpu("MI300X")
+    model = with_formats(named("Llama-2-70B"), weights=FORMATS["fp8"], kv=FORMATS[kv])
+    bound, summed = 0.0, 0.0
+    for op, count in counted_ops(model, workload):
+        if op.role in ("quantize", "sampler"):
+            continue
+        peak = gpu.peak_tflops[op.dtype]
+        compute, memory = op.compute_ns(peak), op.memory_ns(gpu.bandwidth_gbps)
+        assert compute is not None
+        assert memory is not None
+        summed += max(compute, memory) * count
+        bound += compute * count if compute > memory else 0
+    return bound / summed
+
+
+@pytest.mark.parametrize(
+    ("context", "kv", "share"), [(441, "fp8", 0.73), (512, "fp8", 0.71), (1024, "fp8", 0.59), (441, "bf16", 0.61)]
+)
+def test_the_compute_bound_share_of_decode_agrees_with_an_independent_model(
+    context: int, kv: str, share: float
+) -> None:
+    assert compute_share(decode_step(768, 768 * context), kv) == pytest.approx(share, abs=0.01)
+
+
+@pytest.mark.parametrize("tokens", [294, 1024, 2048])
+def test_the_compute_bound_share_of_prefill_agrees_with_an_independent_model(tokens: int) -> None:
+    assert 0.885 <= compute_share(from_lengths([(tokens, 0)]), "fp8") <= 0.915

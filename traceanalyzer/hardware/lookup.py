@@ -5,21 +5,16 @@ from __future__ import annotations
 import difflib
 import math
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from traceanalyzer.hardware.errors import HardwareError
 from traceanalyzer.hardware.gpus import DTYPES, Gpu, known_gpus
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-BRAND_WORDS = frozenset("nvidia amd instinct geforce tesla generation edition graphics".split(" "))  # noqa: SIM905
+BRAND_WORDS = frozenset({"nvidia", "amd", "instinct", "geforce", "tesla", "generation", "edition", "graphics"})
 MAX_FILE_BYTES = 1024 * 1024
 
 
@@ -90,10 +85,12 @@ def read_gpus(path: str | Path) -> tuple[Gpu, ...]:
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
             raise HardwareError(f"{path}: larger than a list of GPUs can be")
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = _toml(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise HardwareError(f"{path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except HardwareError:
+        raise
+    except ValueError as error:
         raise HardwareError(f"{path}: not valid TOML ({error})") from error
     entries = document.get("gpu")
     entries = [entries] if isinstance(entries, Mapping) else entries
@@ -103,6 +100,19 @@ def read_gpus(path: str | Path) -> tuple[Gpu, ...]:
         return tuple(_described(entry, file.name) for entry in entries)
     except HardwareError as error:
         raise HardwareError(f"{path}: {error}") from error
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """Parse TOML: the standard library knows it since Python 3.11, before that the package tomli."""
+    try:
+        parser = import_module("tomllib")
+    except ModuleNotFoundError:
+        try:
+            parser = import_module("tomli")
+        except ModuleNotFoundError as error:
+            raise HardwareError("reading TOML before Python 3.11 needs the package tomli") from error
+    document: dict[str, Any] = parser.loads(text)
+    return document
 
 
 TEXTS = frozenset({"name", "vendor", "architecture", "compute_capability", "target", "link", "pcie", "source", "note"})

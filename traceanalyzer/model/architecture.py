@@ -10,6 +10,9 @@ from traceanalyzer.model.formats import BF16, Format
 SOFTMAX_ATTENTION = ("full", "sliding", "chunked", "mla")
 """Attention kinds that keep a KV cache."""
 
+RECURRENT = ("mamba", "linear")
+"""Attention kinds that keep a state of fixed size instead."""
+
 
 class ModelError(ValueError):
     """A model cannot be described: a key is missing or absurd, or a name is unknown. One line, naming which."""
@@ -20,7 +23,8 @@ class Layer:
     """One transformer block.
 
     Attributes:
-        attention: ``full``, ``sliding``, ``chunked``, ``mla``, ``mamba``, ``linear``, or null for a block without.
+        attention: ``full``, ``sliding``, ``chunked``, ``mla``, ``mamba``, ``linear``, ``other`` for a kind that is not
+            known, or null for a block without.
         window: tokens that a query sees at most (sliding) or the length of a chunk (chunked); null without limit.
         ffn: ``dense``, ``moe``, or null for a block without.
         ffn_size: width of the dense FFN; null without one.

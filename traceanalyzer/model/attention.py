@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from traceanalyzer.model.architecture import Layer, Mixer, Mla
+from traceanalyzer.model.architecture import RECURRENT, Layer, Mixer, Mla
 from traceanalyzer.model.op import Op
 from traceanalyzer.model.step import Step
 from traceanalyzer.model.workload import Attended, Group
@@ -17,7 +17,10 @@ def attention_ops(step: Step, block: Layer) -> list[Op]:
     """Return the ops between a layer's input norm and its residual add, communication left out."""
     if block.attention is None:
         return []
-    if block.attention in ("mamba", "linear"):
+    if block.attention == "other":
+        why = "a kind of attention that is not known"
+        return [Op("attention", "attention", flops=None, kv_bytes=None, kernels=None, notes=(why,))]
+    if block.attention in RECURRENT:
         return _recurrent(step, step.architecture.mixer)
     if block.attention == "mla" and step.architecture.mla is not None:
         return _latent(step, step.architecture.mla, block)

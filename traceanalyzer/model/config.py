@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from traceanalyzer.model.architecture import Architecture, Layer, Mla, ModelError, Moe
+from traceanalyzer.model.architecture import RECURRENT, Architecture, Layer, Mla, ModelError, Moe
 from traceanalyzer.model.families import FAMILIES, LLAMA, Family
 from traceanalyzer.model.formats import BF16, format_named
 from traceanalyzer.model.keys import Keys
-from traceanalyzer.model.layers import EXPERT_KEYS, layers_of
+from traceanalyzer.model.layers import ATTENTION_WORDS, EXPERT_KEYS, layers_of
 from traceanalyzer.model.mixers import mixer_of
 from traceanalyzer.model.quantisation import quantised
 
@@ -27,6 +27,8 @@ NOT_MODELLED = {
     "cross_attention_layers": "cross-attention layers are taken as self-attention",
 }
 """Config keys that say a model has something this description leaves out."""
+
+STATE_KEYS = ("mamba_d_state", "ssm_state_size", "state_size", "linear_num_value_heads", "linear_attn_config")
 
 
 def read_config(path: str | Path) -> Architecture:
@@ -86,10 +88,23 @@ def architecture_of(config: Mapping[str, Any], *, name: str | None = None, sourc
     base = format_named(str(keys.get("torch_dtype", "dtype") or "bfloat16")) or BF16
     weights, kv, assumed = quantised(text, base)
     architecture = _assemble(keys, model_type, family or LLAMA, name or model_type or "unnamed", source)
-    mixer = architecture.mixer
-    if mixer is None and any(layer.attention in ("mamba", "linear") for layer in architecture.layers):
-        notes.append("its recurrent layers are recognised, but the keys do not tell their sizes")
+    notes += _unplaced(keys, architecture)
     return replace(architecture, weights=weights, activation=base, kv=kv, notes=(*notes, *assumed))
+
+
+def _unplaced(keys: Keys, architecture: Architecture) -> list[str]:
+    """Return what is known to be in the model, but not where or how large."""
+    kinds = {layer.attention for layer in architecture.layers}
+    recurrent = not kinds.isdisjoint(RECURRENT)
+    listed = keys.get("layer_types") or keys.get("layers_block_type") or ()
+    unknown = sorted({str(word)[:40] for word in listed if str(word) not in ATTENTION_WORDS})
+    facts = {
+        "its recurrent layers are recognised, but the keys do not tell their sizes": recurrent
+        and not architecture.mixer,
+        "it has keys of recurrent layers, but none says which layers they are": not recurrent and keys.has(*STATE_KEYS),
+        f"kinds of attention that are not known: {', '.join(unknown)}": "other" in kinds,
+    }
+    return [note for note, holds in facts.items() if holds]
 
 
 def _outer(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +142,7 @@ def _assemble(keys: Keys, model_type: str, family: Family, name: str, source: st
         max_positions=keys.optional_size("max_position_embeddings", "n_positions"),
         moe=_moe(keys, model_type, family) if any(layer.ffn == "moe" for layer in layers) else None,
         mla=mla,
-        mixer=mixer_of(keys, hidden) if any(layer.attention in ("mamba", "linear") for layer in layers) else None,
+        mixer=mixer_of(keys, hidden) if any(layer.attention in RECURRENT for layer in layers) else None,
         source=source,
     )
 

@@ -71,10 +71,7 @@ def layers_of(keys: Keys, model_type: str, family: Family, *, mla: bool) -> tupl
 def _attention(keys: Keys, model_type: str, family: Family, count: int) -> list[str | None]:
     listed = keys.one_a_layer("layer_types", count) or keys.one_a_layer("layers_block_type", count)
     if listed:
-        unknown = sorted({str(word) for word in listed} - set(ATTENTION_WORDS))
-        if unknown:
-            raise ModelError(f"layer_types has kinds that are not known: {', '.join(unknown[:4])}")
-        return [ATTENTION_WORDS[word] for word in listed]
+        return [ATTENTION_WORDS.get(str(word), "other") for word in listed]
     return _recurrent(keys, model_type, count) or _sliding(keys, model_type, family, count)
 
 
@@ -91,6 +88,9 @@ def _recurrent(keys: Keys, model_type: str, count: int) -> list[str | None] | No
         other = "mamba"
     elif keys.has("attn_layer_indices"):
         full, other = keys.indices("attn_layer_indices", count), "mamba"
+    elif keys.has("attn_type_list"):
+        kinds = keys.one_a_layer("attn_type_list", count) or []
+        full, other = frozenset(i for i, kind in enumerate(kinds) if kind == 1), "linear"
     else:
         return None
     return ["full" if i in full else other for i in range(count)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traceanalyzer.model.architecture import SOFTMAX_ATTENTION, Architecture, Layer, Mixer, Mla, Moe
+from traceanalyzer.model.architecture import RECURRENT, SOFTMAX_ATTENTION, Architecture, Layer, Mixer, Mla, Moe
 from traceanalyzer.model.formats import BF16, Format
 
 
@@ -80,7 +80,7 @@ def _layer(a: Architecture, number: int, layer: Layer) -> Iterator[Tensor]:
         yield Tensor("attention", number, count, count, w.attention)
         yield _plain("norm", number, _attention_extras(a))
     elif layer.attention is not None:
-        known = a.mixer
+        known = a.mixer if layer.attention in RECURRENT else None
         count_or_none = mixer_weights(a, known) if known else None
         yield Tensor("mixer", number, count_or_none, count_or_none, w.attention)
     if layer.ffn == "dense" and layer.ffn_size is not None:
@@ -182,7 +182,7 @@ def kv_bytes(architecture: Architecture, context: int) -> float:
 
 def state_bytes(architecture: Architecture) -> float | None:
     """Return the bytes of one sequence's recurrent state (kept in fp32) and convolution; null where unknown."""
-    recurrent = sum(1 for layer in architecture.layers if layer.attention in ("mamba", "linear"))
+    recurrent = sum(1 for layer in architecture.layers if layer.attention in RECURRENT)
     mixer = architecture.mixer
     if not recurrent:
         return 0.0

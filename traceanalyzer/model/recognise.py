@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from traceanalyzer.model.architecture import Architecture
+from traceanalyzer.model.architecture import RECURRENT, Architecture
 from traceanalyzer.model.known import known_names, named
 
 ENOUGH = 3
@@ -122,7 +122,7 @@ def _judge(facts: TraceFacts, model: Architecture) -> Candidate | None:
 def _comparisons(facts: TraceFacts, model: Architecture) -> list[tuple[object, object, int, str]]:
     """(seen, the model's own, evidence if equal, in words). Traits that most models share weigh nothing."""
     moe = model.moe
-    recurrent = any(layer.attention in ("mamba", "linear") for layer in model.layers)
+    recurrent = any(layer.attention in RECURRENT for layer in model.layers)
     period = model.period
     return [
         (facts.layers, len(model.layers), 1, f"{len(model.layers)} layers"),
