@@ -35,7 +35,10 @@ def dense_kernel(
     even_k: tl.constexpr,
     precision: tl.constexpr,
 ):
-    """One program a tile (axis 0) and part of k (axis 1); a [m, k], b [n, k] -> c [m, n], or [split_k, m, n] float32."""
+    """One program a tile (axis 0) and part of k (axis 1).
+
+    a [m, k], b [n, k] -> c [m, n], or with split_k > 1 [split_k, m, n] float32.
+    """
     tile_m, tile_n = grouped_tile(tl.program_id(0), tl.cdiv(m, block_m), tl.cdiv(n, block_n), group_m)
     split = tl.program_id(1)
     rows = tl.arange(0, block_m)
@@ -137,8 +140,8 @@ def reference(case: Case) -> torch.Tensor:
 def traffic(problem: Problem, config: Config) -> Traffic:
     """Return what the product moves; every tile loads its rows of a and of b."""
     size = ELEMENT_BYTES[problem.dtype]
-    tiles_m, tiles_n = -(-problem.m // config.block_m), -(-problem.n // config.block_n)
-    iterations = -(-(-(-problem.k // config.block_k)) // config.split_k)
+    tiles_m, tiles_n = triton.cdiv(problem.m, config.block_m), triton.cdiv(problem.n, config.block_n)
+    iterations = triton.cdiv(triton.cdiv(problem.k, config.block_k), config.split_k)
     real = problem.m * problem.n / (tiles_m * config.block_m * tiles_n * config.block_n)
     rows, cols = min(problem.m, config.block_m), min(problem.n, config.block_n)
     output = problem.m * problem.n * (size if config.split_k == 1 else 8 * config.split_k)

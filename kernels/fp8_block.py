@@ -1,4 +1,4 @@
-"""fp8 product with block scales, as DeepSeek and Qwen checkpoints store them: 1x128 on activations, 128x128 on weights."""
+"""fp8 product with block scales, as DeepSeek and Qwen store them: 1x128 on activations, 128x128 on weights."""
 # mypy: disable-error-code="no-untyped-def,misc,untyped-decorator"
 
 import torch

@@ -1,4 +1,4 @@
-"""How a kernel is described to the tuner: cases with data, launches that can be run or compiled, and its cost in bytes."""
+"""How a kernel is described to the tuner: cases with data, launches to run or compile, and what it moves."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import torch
 import triton
@@ -154,7 +155,7 @@ def reference(case: Case, *, down: bool) -> torch.Tensor:
     rows = x if down else x[table.gather.long()]
     product = torch.zeros(problem.m, problem.n, dtype=torch.float64, device=x.device)
     ends = table.offsets.tolist()
-    for expert, (start, end) in enumerate(zip(ends, ends[1:], strict=False)):
+    for expert, (start, end) in enumerate(pairwise(ends)):
         if end > start:
             w = dequantize(case.tensors["w"][expert], case.tensors["w_scale"][expert])
             product[start:end] = rows[start:end] @ w.T + bias[expert]
@@ -169,8 +170,8 @@ def reference(case: Case, *, down: bool) -> torch.Tensor:
 def traffic(problem: Problem, config: Config) -> Traffic:
     """Return what the product moves under uniform routing; weights are 4.25 bits."""
     hit, tiles_m = expected_tiles(problem, config.block_m)
-    tiles_n = -(-problem.n // config.block_n)
-    iterations = -(-(-(-problem.k // config.block_k)) // config.split_k)
+    tiles_n = triton.cdiv(problem.n, config.block_n)
+    iterations = triton.cdiv(triton.cdiv(problem.k, config.block_k), config.split_k)
     rows = problem.m / tiles_m
     weight_bytes = 4.25 / 8
     return Traffic(

@@ -81,7 +81,8 @@ COMMON_CONSTRAINTS = (
     Constraint("block_n is larger than n", lambda p, c, t: c.block_n <= max(16, 1 << (p.n - 1).bit_length())),
     Constraint("block_k is larger than k", lambda p, c, t: c.block_k <= max(16, 1 << (p.k - 1).bit_length())),
     Constraint(
-        "split_k leaves a program nothing to reduce", lambda p, c, t: c.split_k <= -(-p.k // c.block_k) or c.split_k == 1
+        "split_k leaves a program nothing to reduce",
+        lambda p, c, t: c.split_k == 1 or c.split_k <= -(-p.k // c.block_k),
     ),
     Constraint(
         "the accumulator alone needs more than 256 registers a thread",

@@ -31,7 +31,6 @@ SHARED_LIMIT = {
 }
 
 
-
 @dataclass(frozen=True)
 class Target:
     """One GPU architecture as compilers name it.

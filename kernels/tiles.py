@@ -16,9 +16,7 @@ def grouped_tile(pid, tiles_m, tiles_n, group_m: tl.constexpr):
 
 
 @triton.jit
-def sum_splits_kernel(
-    partial, output, rows, n, stride_split, stride_out, split_k: tl.constexpr, block_n: tl.constexpr
-):
+def sum_splits_kernel(partial, output, rows, n, stride_split, stride_out, split_k: tl.constexpr, block_n: tl.constexpr):
     """Add the parts of a product that was split over k: partial [split_k, rows, n] float32 -> output [rows, n]."""
     row = tl.program_id(0)
     cols = tl.program_id(1) * block_n + tl.arange(0, block_n)

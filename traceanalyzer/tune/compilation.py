@@ -40,7 +40,7 @@ class CompileFacts:
     def from_dict(cls, values: dict[str, Any]) -> CompileFacts:
         """Read what ``to_dict`` wrote."""
         assembly = dict(values["assembly"])
-        counts = {part: Instructions(**assembly.pop(part)) for part in ("whole", "loop")}
+        counts: dict[str, Any] = {part: Instructions(**assembly.pop(part)) for part in ("whole", "loop")}
         return cls(values["name"], values["shared_bytes"], Assembly(**assembly, **counts))
 
 

@@ -117,13 +117,15 @@ def target_of_gpu(gpu: str) -> str:
     Raises:
         ValueError: no GPU of the table has this in its name.
     """
-    named = [known for known in known_gpus() if gpu.lower() in known.name.lower()]
+    named = [known for known in known_gpus() if gpu.lower() in known.name.lower() and known.target]
     if not named:
         raise ValueError(f"unknown GPU {gpu!r} (known: {', '.join(known.name for known in known_gpus())})")
-    return named[0].target
+    return str(named[0].target)
 
 
 def _device(gpu: Gpu, target: Target) -> Device:
+    if gpu.compute_units is None or not {"fp32", "fp16"} <= set(gpu.peak_tflops):
+        raise ValueError(f"the GPU table lacks compute units or peaks of {gpu.name}")
     peaks = {name: 1e12 * value for name, value in gpu.peak_tflops.items()}
     per_instruction = 2 * (2 if target.name in DUAL_ISSUE else 1)  # a fused multiply-add counts twice
     return Device(

@@ -28,7 +28,8 @@ def import_points(path: Path, top_k: int | None = None) -> Sweep:
     elif text.lstrip().startswith("{"):
         points, warnings = parse_lines(text, str(path))
     else:
-        raise TraceError(str(path), "of no known format (known: sweeps of this program, logs of 'conc=N bm=N ...' lines)")
+        known = "sweeps of this program, logs of 'conc=N bm=N ...' lines"
+        raise TraceError(str(path), f"of no known format (known: {known})")
     if not points:
         raise TraceError(str(path), "no usable point in it" + (f": {warnings[0].message}" if warnings else ""))
     return Sweep(points, warnings)

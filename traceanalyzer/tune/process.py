@@ -21,7 +21,7 @@ from typing import Any
 TAIL_CHARACTERS = 400
 
 
-class WorkerFailure(Exception):
+class WorkerError(Exception):
     """The worker died, was late, or answered that it failed; the text says which."""
 
 
@@ -56,7 +56,7 @@ class Worker:
         """Send a question and return the answer.
 
         Raises:
-            WorkerFailure: the worker died, was late (it is killed), or answered with ``error``.
+            WorkerError: the worker died, was late (it is killed), or answered with ``error``.
         """
         process = self._running()
         try:
@@ -65,16 +65,16 @@ class Worker:
             process.stdin.flush()
             line = self._read_line(process, timeout_s)
         except (BrokenPipeError, EOFError):
-            raise WorkerFailure(self._epitaph()) from None
+            raise WorkerError(self._epitaph()) from None
         except TimeoutError:
             self.stop()
-            raise WorkerFailure(f"no answer within {timeout_s:g} s") from None
+            raise WorkerError(f"no answer within {timeout_s:g} s") from None
         except BaseException:
             self.stop()
             raise
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise WorkerFailure(answer["error"])
+            raise WorkerError(answer["error"])
         return answer
 
     def stop(self) -> None:
@@ -150,5 +150,6 @@ def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split()) or "no message"
-    shown = text if len(text) <= TAIL_CHARACTERS else f"{text[: TAIL_CHARACTERS // 2]} ... {text[-TAIL_CHARACTERS // 2 :]}"
+    half = TAIL_CHARACTERS // 2
+    shown = text if len(text) <= TAIL_CHARACTERS else f"{text[:half]} ... {text[-half:]}"
     return f"{type(error).__name__}: {shown}"

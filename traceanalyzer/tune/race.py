@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from traceanalyzer.kernels.problem import Config
-from traceanalyzer.tune.statistics import Interval, median_interval, ratio_interval
+from traceanalyzer.tune.statistics import CONFIDENCE, Interval, median_interval, ratio_interval
 
 Rounds = Mapping[int, Sequence[float]]
 """Round number -> samples in milliseconds."""
@@ -66,7 +66,7 @@ def clearly_worse(measured: Mapping[Config, Rounds], alive: Iterable[Config], ma
         return set()
     out = set()
     for config, rounds in running.items():
-        ratio = _ratio(rounds, running[best], DROP_CONFIDENCE)
+        ratio = round_ratio(rounds, running[best], DROP_CONFIDENCE)
         if config == best or ratio is None:
             continue
         common = len(set(rounds) & set(running[best]))
@@ -97,7 +97,7 @@ def results(
 
 def _result(config: Config, rounds: Rounds, best: Rounds, is_best: bool, is_dropped: bool) -> Result:
     middle = median_interval([sample for samples in rounds.values() for sample in samples])
-    ratio = _ratio(rounds, best)
+    ratio = round_ratio(rounds, best)
     common = len(set(rounds) & set(best))
     if is_best:
         verdict = "best"
@@ -110,12 +110,13 @@ def _result(config: Config, rounds: Rounds, best: Rounds, is_best: bool, is_drop
     return Result(config, verdict, len(rounds), middle, ratio)
 
 
-def _ratio(rounds: Rounds, base: Rounds, confidence: float | None = None) -> Interval | None:
+def round_ratio(rounds: Rounds, base: Rounds, confidence: float = CONFIDENCE) -> Interval | None:
+    """Return how much longer a candidate takes than a base, from the rounds both have; null without such a round."""
     common = sorted(set(rounds) & set(base))
     if not common:
         return None
     mine, other = [rounds[number] for number in common], [base[number] for number in common]
-    return ratio_interval(mine, other) if confidence is None else ratio_interval(mine, other, confidence)
+    return ratio_interval(mine, other, confidence)
 
 
 def _place(result: Result) -> tuple[int, float]:

@@ -15,12 +15,12 @@ from typing import Any
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.problems import TraceError
 from traceanalyzer.tune.journal import Journal
-from traceanalyzer.tune.process import Worker, WorkerFailure
-from traceanalyzer.tune.race import Result, clearly_worse, results
+from traceanalyzer.tune.process import Worker, WorkerError
+from traceanalyzer.tune.race import Result, Rounds, clearly_worse, results
 from traceanalyzer.tune.session import Description, Task
 from traceanalyzer.tune.sweep import Point
 
-HARMLESS = ("WrongResult", "OutOfResources", "CompilationError")
+HARMLESS = ("WrongResultError", "OutOfResources", "CompilationError")
 """Failures after which the process can go on; after any other it is replaced, because a GPU error poisons it."""
 
 START_TIMEOUT_S = 300
@@ -69,11 +69,13 @@ class Outcome:
     Attributes:
         job: what was measured.
         results: of every candidate, the best first.
+        samples: of every candidate that has some, ms, by round.
         finished: false when the budget ran out before the last round.
     """
 
     job: Job
     results: tuple[Result, ...]
+    samples: Mapping[Config, Rounds]
     finished: bool
 
     @property
@@ -130,9 +132,9 @@ def describe(worker: Worker) -> Description:
     """
     try:
         answer = worker.ask({"op": "describe"}, START_TIMEOUT_S)
-    except WorkerFailure as failure:
+    except WorkerError as failure:
         reason = str(failure).partition(": ")[2] or str(failure)
-        hint = "; without a GPU, 'traceanalyzer tune screen' ranks candidates, and --device interpret tries the machinery"
+        hint = "; 'tune screen' ranks candidates without one, and --device interpret tries the machinery"
         raise TraceError("tune run", reason + (hint if "GPU" in reason else "")) from None
     return Description(answer["device"], answer["versions"], answer["measured"])
 
@@ -175,12 +177,12 @@ def measure(
     outcomes = []
     for number, job in enumerate(jobs):
         share = None if end is None else clock() + max(0.0, end - clock()) / (len(jobs) - number)
-        outcomes.append(_measure_job(bench, job, settings, journal, progress, lambda s=share: _over(s, clock)))
+        outcomes.append(_measure_job(bench, job, settings, journal, progress, _deadline(share, clock)))
     return tuple(outcomes)
 
 
-def _over(end: float | None, clock: Callable[[], float]) -> bool:
-    return end is not None and clock() >= end
+def _deadline(end: float | None, clock: Callable[[], float]) -> Callable[[], bool]:
+    return lambda: end is not None and clock() >= end
 
 
 def _measure_job(
@@ -210,12 +212,11 @@ def _measure_job(
         if settings.margin is not None:
             state.dropped |= clearly_worse(state.measured, state.alive(job.configs), settings.margin)
     progress("done", total, total)
-    return Outcome(job, results(job.configs, state.measured, state.failures, state.dropped), finished)
+    found = results(job.configs, state.measured, state.failures, state.dropped)
+    return Outcome(job, found, state.measured, finished)
 
 
-def _reporter(
-    progress: Callable[[str, int, int], None], what: str, before: int, total: int
-) -> Callable[[int], None]:
+def _reporter(progress: Callable[[str, int, int], None], what: str, before: int, total: int) -> Callable[[int], None]:
     return lambda done: progress(what, before + done, total)
 
 
@@ -279,12 +280,10 @@ def _ask(
     task = Task(bench.kernel, job.problem, config, job.routing or "uniform", settings.seed)
     try:
         return bench.worker.ask({**question, "task": task.to_dict()}, settings.timeout_s)
-    except WorkerFailure as failure:
+    except WorkerError as failure:
         reason = str(failure)
         if not reason.startswith(HARMLESS):
             bench.worker.stop()
         state.failures[config] = reason
         journal.add_failure(bench.point(job, config), reason)
         return None
-
-

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import Target
 from traceanalyzer.tune.compilation import CompileFacts
-from traceanalyzer.tune.process import Worker, WorkerFailure
+from traceanalyzer.tune.process import Worker, WorkerError
 from traceanalyzer.tune.rank import Score, ordered, score
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def compile_all(
                 }
                 try:
                     found[config] = CompileFacts.from_dict(worker.ask(question, timeout_s)["facts"])
-                except WorkerFailure as failure:
+                except WorkerError as failure:
                     found[config] = str(failure)
                 progress(len(found), len(tasks))
 
@@ -120,22 +120,19 @@ def compile_all(
     return {config: found[replace(config, group_m=1)] for config in wanted}
 
 
-def rank_candidates(
-    spec: KernelSpec, problem: Problem, device: Device, compiled: Mapping[Config, Compiled]
-) -> Screen:
+def rank_candidates(spec: KernelSpec, problem: Problem, device: Device, compiled: Mapping[Config, Compiled]) -> Screen:
     """Rank compiled candidates; those that failed or do not fit come last, with the reason."""
     reasons = {config: unfit(facts, device.target) for config, facts in compiled.items()}
     fitting = {
         config: facts for config, facts in compiled.items() if isinstance(facts, CompileFacts) and not reasons[config]
     }
     scores = {
-        config: score(problem, config, facts, spec.traffic(problem, config), device) for config, facts in fitting.items()
+        config: score(problem, config, facts, spec.traffic(problem, config), device)
+        for config, facts in fitting.items()
     }
     least = min((found.work for found in scores.values()), default=0.0)
     ranked = [
-        Candidate(
-            config, place, fitting[config], scores[config], scores[config].work / least if least else None, None
-        )
+        Candidate(config, place, fitting[config], scores[config], scores[config].work / least if least else None, None)
         for place, config in enumerate(ordered(scores), 1)
     ]
     rest = [
@@ -155,9 +152,7 @@ def unfit(compiled: Compiled, target: Target) -> str | None:
     return None
 
 
-def screen(
-    spec: KernelSpec, problem: Problem, device: Device, configs: Sequence[Config], **options: Any
-) -> Screen:
+def screen(spec: KernelSpec, problem: Problem, device: Device, configs: Sequence[Config], **options: Any) -> Screen:
     """Compile and rank; ``options`` are those of ``compile_all``."""
     compiled = compile_all(spec.name, problem, device.target, configs, **options)
     return rank_candidates(spec, problem, device, compiled)

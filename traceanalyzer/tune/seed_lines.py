@@ -15,7 +15,7 @@ UNSAID = ("num_warps", "num_stages")
 
 
 def point_line(point: Point) -> str | None:
-    """Return a point as one line; null without samples. Parameters beyond the tile follow as ``nw=``, ``ns=``, ``gm=``."""
+    """Return a point as one line, parameters beyond the tile as ``nw=``, ``ns=``, ``gm=``; null without samples."""
     if not point.samples_ms:
         return None
     tile = " ".join(f"{short}={point.config.get(name)}" for short, name in SHORT.items())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 KEPT_CANDIDATES = 32
 
 
-class WrongResult(Exception):
+class WrongResultError(Exception):
     """A candidate ran and its result differs from the reference."""
 
 
@@ -77,7 +77,7 @@ class Session(Protocol):
         """Return the largest error relative to the reference's largest value.
 
         Raises:
-            WrongResult: the error is above what rounding explains.
+            WrongResultError: the error is above what rounding explains.
         """
 
     def sample(self, task: Task, count: int) -> list[float]:
@@ -108,9 +108,7 @@ class OperationSession:
         description: of the device.
     """
 
-    def __init__(
-        self, open_operation: Callable[[Task], Operation], timer: Timer, description: Description
-    ) -> None:
+    def __init__(self, open_operation: Callable[[Task], Operation], timer: Timer, description: Description) -> None:
         self._open = open_operation
         self._timer = timer
         self._description = description
@@ -131,7 +129,7 @@ class OperationSession:
             self._expected = operation.reference()
         error = relative_error(result(), self._expected)
         if not error <= operation.tolerance:  # also true for NaN
-            raise WrongResult(f"wrong result: relative error {error:.3g}, permitted {operation.tolerance:g}")
+            raise WrongResultError(f"wrong result: relative error {error:.3g}, permitted {operation.tolerance:g}")
         return error
 
     def sample(self, task: Task, count: int) -> list[float]:

@@ -123,9 +123,7 @@ def parse_lines(text: str, source: str) -> tuple[tuple[Point, ...], tuple[TraceW
     return tuple(_merge(of_one) for of_one in rounds.values()), warnings
 
 
-def parse_rounds(
-    text: str, source: str
-) -> tuple[dict[tuple[str, ...], dict[int, Point]], tuple[TraceWarning, ...]]:
+def parse_rounds(text: str, source: str) -> tuple[dict[tuple[str, ...], dict[int, Point]], tuple[TraceWarning, ...]]:
     """Read lines of a sweep file: ``Point.key`` -> round -> what that round gave; what is unusable is counted."""
     found: dict[tuple[str, ...], dict[int, Point]] = {}
     skipped: dict[str, list[int]] = {}

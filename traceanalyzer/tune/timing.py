@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    import torch
+from typing import Any, Protocol
 
 WARM_UP = 3
 FLUSH_BYTES = 512 << 20
@@ -69,7 +66,8 @@ class GpuTimer:
         replay = self._graphs[key]
         for _ in range(WARM_UP):
             replay()
-        pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
+        event: Any = torch.cuda.Event
+        pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in range(count)]
         for start, end in pairs:
             self._flush.zero_()
             start.record()
@@ -90,7 +88,8 @@ class GpuTimer:
 def _captured(run: Callable[[], object]) -> Callable[[], object]:
     import torch
 
-    side = torch.cuda.Stream()
+    stream: Any = torch.cuda.Stream
+    side = stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(WARM_UP):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traceanalyzer.kernels.problem import Config
-from traceanalyzer.tune.race import FEWEST_ROUNDS, Result
+from traceanalyzer.tune.race import FEWEST_ROUNDS, Result, round_ratio
 from traceanalyzer.tune.run import Outcome
-from traceanalyzer.tune.statistics import Interval, ratio_interval
-from traceanalyzer.tune.sweep import Point
+from traceanalyzer.tune.statistics import Interval
 
 SAME = 0.01
 """A change smaller than this, as a share, is called none even where it can be measured."""
@@ -21,8 +20,9 @@ class Comparison:
     Attributes:
         before: result of the configuration so far.
         after: result of the new one.
-        ratio: time after over time before, with its interval; null when one of them failed.
-        verdict: ``faster``, ``slower``, ``same`` (within 1 %), ``unclear`` (the interval holds 1), or ``failed``.
+        ratio: time after over time before, with its interval; null when one of them has no samples.
+        verdict: ``faster``, ``slower``, ``same`` (within 1 %), ``unclear`` (the interval holds 1, or too few rounds),
+            or ``failed``.
     """
 
     before: Result
@@ -31,28 +31,21 @@ class Comparison:
     verdict: str
 
 
-def compare(outcome: Outcome, before: Config, after: Config, points: dict[Config, Point]) -> Comparison:
-    """Compare two configurations that one job measured.
-
-    Args:
-        outcome: of that job.
-        before: configuration so far.
-        after: the new one.
-        points: both with their samples, round by round.
-    """
+def compare(outcome: Outcome, before: Config, after: Config) -> Comparison:
+    """Compare two configurations that one job measured side by side."""
     by_config = {result.config: result for result in outcome.results}
     old, new = by_config[before], by_config[after]
-    rounds = min(old.rounds, new.rounds)
-    if not rounds or "failed" in (old.verdict, new.verdict):
-        return Comparison(old, new, None, "failed")
-    ratio = ratio_interval(points[after].rounds[:rounds], points[before].rounds[:rounds])
-    return Comparison(old, new, ratio, _verdict(ratio, rounds))
+    base, changed = outcome.samples.get(before, {}), outcome.samples.get(after, {})
+    ratio = round_ratio(changed, base)
+    if ratio is None or "failed" in (old.verdict, new.verdict):
+        return Comparison(old, new, ratio, "failed")
+    return Comparison(old, new, ratio, _verdict(ratio, len(set(base) & set(changed))))
 
 
 def _verdict(ratio: Interval, rounds: int) -> str:
     if rounds < FEWEST_ROUNDS:
         return "unclear"
-    if 1 - SAME < ratio.low and ratio.high < 1 + SAME:
+    if ratio.low > 1 - SAME and ratio.high < 1 + SAME:
         return "same"
     if ratio.high < 1:
         return "faster"

@@ -6,6 +6,7 @@ The problem names the gate_up product: n = 2 x the intermediate size a rank, k =
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from traceanalyzer.kernels.problem import Config
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 KERNELS = ("fused_moe",)
+VLLM = "vllm.model_executor.layers.fused_moe"
 TOLERANCE = 3e-2
 
 
@@ -29,7 +31,7 @@ def open_session(device: str) -> Session:
     if device != "gpu":
         raise RuntimeError("vLLM's fused_moe runs on a GPU only")
     try:
-        from vllm.model_executor.layers import fused_moe  # noqa: F401
+        import_module(VLLM)
     except ImportError:
         raise RuntimeError("vLLM is not installed") from None
     return gpu_session(open_operation, "vllm")
@@ -53,7 +55,8 @@ def config_keys(config: Config) -> dict[str, int]:
 def open_operation(task: Task) -> Operation:
     """Draw activations, weights and routing."""
     import torch
-    from vllm.model_executor.layers.fused_moe import fused_experts, override_config
+
+    vllm = import_module(VLLM)
 
     problem = task.problem
     if task.kernel not in KERNELS or problem.experts is None:
@@ -73,8 +76,8 @@ def open_operation(task: Task) -> Operation:
         keys, results = config_keys(config), list[torch.Tensor]()
 
         def run() -> None:
-            with override_config(keys):
-                results[:] = [fused_experts(x, w1, w2, weights, ids.to(torch.int32))]
+            with vllm.override_config(keys):
+                results[:] = [vllm.fused_experts(x, w1, w2, weights, ids.to(torch.int32))]
 
         return run, lambda: results[0]
 
@@ -88,7 +91,7 @@ def _reference(
     import torch
 
     total = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
-    for expert in ids.unique().tolist():
+    for expert in sorted(set(ids.flatten().tolist())):
         token, slot = torch.nonzero(ids == expert, as_tuple=True)
         gate, up = (x[token].double() @ w1[expert].double().T).chunk(2, -1)
         out = (torch.nn.functional.silu(gate) * up) @ w2[expert].double().T
