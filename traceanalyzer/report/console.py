@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 
 from rich import box
@@ -15,12 +16,17 @@ from traceanalyzer.report.text import visible
 
 NARROWEST_NAME = 20
 DEFAULT_WIDTH = 100
+NARROWEST = 40
 
 
 def console() -> Console:
-    """Return the console on stdout; without a terminal it is plain and as wide as ``DEFAULT_WIDTH``."""
-    plain = Console(highlight=False, markup=False, emoji=False)
-    return plain if plain.is_terminal else Console(highlight=False, markup=False, emoji=False, width=DEFAULT_WIDTH)
+    """Return the console on stdout; where that is no terminal, it is plain and has the width of $COLUMNS or 100."""
+    on_terminal = Console(highlight=False, markup=False, emoji=False)
+    if on_terminal.is_terminal:
+        return on_terminal
+    asked = os.environ.get("COLUMNS", "")
+    width = int(asked) if asked.isdigit() and int(asked) >= NARROWEST else DEFAULT_WIDTH
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def table(

@@ -69,8 +69,8 @@ def _classes(gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 EXPLAINED = {
-    "host": "the launch came late: the host was busy",
-    "device": "already launched: waiting for a dependency or for the launch itself",
+    "host": "launched late, the host was busy",
+    "device": "launched in time, the GPU waited for something else",
     "unknown": "the launch was not recorded",
 }
 
@@ -92,7 +92,7 @@ def render(found: Idle, limit: int, width: int) -> Group:
         (f"{row['place']}: {EXPLAINED[row['cause']]}", f"{row['gaps']:,}", duration(row["total_ns"]))
         for row in classes.iter_rows(named=True)
     ]
-    parts += [Text(), table(("where and why", "gaps", "total"), rows, name_column=None, width=width)]
+    parts += [Text(), table(("where and why", "gaps", "total"), rows, name_column=0, width=width, shorten=cut_middle)]
     host = found.host.head(limit or found.host.height)
     if host.height:
         doing = [
