@@ -15,6 +15,8 @@ from traceanalyzer.report.console import table
 from traceanalyzer.report.text import duration, duration_us, percent, plural, us, visible
 
 SCHEMA = "traceanalyzer/hotspots/1"
+WIDE = 100
+"""Terminal width from which on tiles have a column."""
 
 
 CSV_COLUMNS = (
@@ -108,18 +110,21 @@ def render(
             duration_us(row["total_us"]),
             percent(row["share"]),
             f"{row['count']:,}",
-            duration_us(row["mean_us"]),
             duration_us(row["per_step_us"]),
         )
         for row in shown
     ]
-    columns: tuple[str, ...] = (by, "total", "share", "count", "mean", "per step")
+    columns: tuple[str, ...] = (by, "total", "share", "count", "per step")
     rows: list[tuple[str, ...]] = [
         (row["name"] or "unknown", *cells) for row, cells in zip(shown, numbers, strict=True)
     ]
     if by == "kernel":
-        columns = (by, "tile", *columns[1:])
-        rows = [(name, row["tile"] or "", *cells) for (name, *cells), row in zip(rows, shown, strict=True)]
+        extra = ("role", "tile") if width >= WIDE else ("role",)
+        columns = (by, *extra, *columns[1:])
+        rows = [
+            (name, *(row[column] or "" for column in extra), *cells)
+            for (name, *cells), row in zip(rows, shown, strict=True)
+        ]
     scope = f"{found.phase} steps" if found.phase else "whole trace"
     parts: list[Any] = [Text(f"{duration(found.total_ns)} of kernel time, {scope}, by {by}", style="bold"), Text()]
     parts.append(table(columns, rows, name_column=0, width=width))
