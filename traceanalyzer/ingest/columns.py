@@ -64,22 +64,27 @@ def _decimal_ns(text: str) -> int | None:
 def labels(values: Sequence[Any]) -> pl.Series:
     """Return text of values that are strings or numbers (pid, tid, names)."""
     try:
+        if values and isinstance(values[0], int):
+            return pl.Series(values, dtype=pl.Int64).cast(pl.String)
         return pl.Series(values, dtype=pl.String)
-    except TypeError:
+    except (TypeError, OverflowError):
         cache = _Labels()
         return pl.Series([cache[v] for v in values], dtype=pl.String)
 
 
 class _Labels(dict[Any, "str | None"]):
     def __missing__(self, value: Any) -> str | None:
-        text = value if isinstance(value, str) else _label(value)
+        text = label(value)
         self[value] = text
         return text
 
 
-def _label(value: Any) -> str | None:
+def label(value: Any) -> str | None:
+    """Return the text of a number or string; null for what is neither."""
     if value is None or isinstance(value, bool):
         return None
+    if isinstance(value, str):
+        return value
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         value = int(value)
     return str(value)

@@ -87,6 +87,18 @@ class Plain:
         self._head = b""
         self._blocks = self._bounded(self._stored()) if outer_bytes else self._stored()
 
+    @property
+    def can_restart(self) -> bool:
+        """Whether the text can be read a second time."""
+        return self.source.seekable()
+
+    def restarted(self) -> Plain:
+        """Return the same text from its start."""
+        self.source.seek(0)
+        again = Plain(self.path, self.source, self.on_read)
+        again.peel()
+        return again
+
     def peek(self, size: int) -> bytes:
         """Return up to ``size`` first bytes without consuming them."""
         while len(self._head) < size:

@@ -152,7 +152,9 @@ def _frame(group: str, positions: list[int], rows: list[Any], decoded: Decoded, 
         args = [NO_ARGS if event.args is None else event.args for event in rows]
         found |= _arg_columns(group, args, decoded)
     series = [
-        found[name].cast(dtype).alias(name) if name in found else pl.Series(name, [None], dtype=dtype).new_from_index(0, len(rows))
+        found[name].cast(dtype).alias(name)
+        if name in found
+        else pl.Series(name, [None], dtype=dtype).new_from_index(0, len(rows))
         for name, dtype in EVENT_SCHEMA.items()
     ]
     if group == PAIRS:

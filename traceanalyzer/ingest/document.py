@@ -20,7 +20,9 @@ MAX_VALUE_BYTES = 16 << 20
 LOOKAHEAD = 4096
 
 EVENT_BOUNDARY = re.compile(rb"\}[\s,]*(?=\{)")
-LIST_END = re.compile(rb"(?:\}\s*,?|\A)\s*\](?=\s*(?:\Z|\}\s*(?:[^\s,}\]]|\Z)|,\s*\"[^\"\\]{0,200}\"\s*:|[^\s,}\]]))")
+AFTER_LIST = rb"(?=\s*(?:\Z|\}\s*(?:[^\s,}\]]|\Z)|,\s*\"[^\"\\]{0,200}\"\s*:|[^\s,}\]]))"
+LIST_END = re.compile(rb"\}\s*,?\s*\]" + AFTER_LIST)
+EMPTY_LIST_END = re.compile(rb"[\s,]*\]" + AFTER_LIST)
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\],]', re.DOTALL)
 SPACE = re.compile(rb"\s*")
@@ -70,17 +72,25 @@ class _Damaged(Exception):  # noqa: N818
 class Document:
     """Reads one trace from blocks of text.
 
+    Args:
+        blocks: the text in pieces.
+        window_bytes: about how long windows are to be.
+        careful: look for the end of the event list in every window. Otherwise it is looked for near the end of the
+            text only, where it nearly always is; whoever decodes the windows must then check with ``ends_within``
+            those that are not valid JSON.
+
     Attributes:
         root: the values at the root beside the events, by key.
         problems: what was wrong outside of events.
     """
 
-    def __init__(self, blocks: Iterable[bytes], window_bytes: int) -> None:
+    def __init__(self, blocks: Iterable[bytes], window_bytes: int, *, careful: bool = True) -> None:
         self.root: dict[str, Any] = {}
         self.problems: list[TraceWarning] = []
         self.list_root = False
         self._blocks = iter(blocks)
         self._window_bytes = window_bytes
+        self._careful = careful
         self._buffer = b""
         self._offset = 0
         self._line = 1
@@ -295,7 +305,7 @@ class Document:
         while True:
             more = self._fill(self._window_bytes)
             limit = len(self._buffer) - LOOKAHEAD if not self._ended else len(self._buffer)
-            end = self._list_end(limit)
+            end = list_end(self._buffer, limit) if self._careful or self._ended else None
             if end is not None:
                 window = self._take(end, last=True)
                 if self._buffer[:1] == b"]" or self._skip_space() == b"]":
@@ -342,25 +352,6 @@ class Document:
                 return None
             reach *= 16
 
-    def _list_end(self, limit: int) -> int | None:
-        """Return where the event list ends in the buffer (its bracket), or null where it goes on."""
-        for found in LIST_END.finditer(self._buffer, 0, limit):
-            bracket = found.end() - 1
-            if self._really_ends(bracket):
-                return bracket
-        return None
-
-    def _really_ends(self, bracket: int) -> bool:
-        """Tell the list's own bracket from one inside an event: only there everything before it is complete."""
-        if not self._buffer[:bracket].strip():
-            return True
-        try:
-            msgspec.json.decode(b"[" + self._buffer[:bracket].strip().rstrip(b",") + b"]", type=list[msgspec.Raw])
-        except (msgspec.DecodeError, RecursionError):
-            self._fill(bracket + LOOKAHEAD)
-            return b'"ph"' not in self._buffer[bracket : bracket + LOOKAHEAD]
-        return True
-
     # After the events.
 
     def _tail_has_more_events(self) -> bool:
@@ -391,6 +382,32 @@ class Document:
         head = self._buffer[:256]
         what = "zero bytes" if not head.strip(b"\0") else "another document" if first in b"{[" else "extra data"
         self._warn("trailing_data", f"{what} after the end of the trace ({self._where()}), ignored")
+
+
+def list_end(text: bytes, limit: int) -> int | None:
+    """Return where the bracket is that ends the event list, before ``limit``, or null where the list goes on.
+
+    Args:
+        text: starts at an event of the list; some text after ``limit`` helps to decide.
+        limit: where to stop looking.
+    """
+    empty = EMPTY_LIST_END.match(text)
+    if empty:
+        return empty.end() - 1
+    for found in LIST_END.finditer(text, 0, limit):
+        bracket = found.end() - 1
+        if _really_ends(text, bracket):
+            return bracket
+    return None
+
+
+def _really_ends(text: bytes, bracket: int) -> bool:
+    """Tell the list's own bracket from one inside an event: only there everything before it is complete."""
+    try:
+        msgspec.json.decode(b"[" + text[:bracket].strip(b" \t\r\n,") + b"]", type=list[msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return b'"ph"' not in text[bracket : bracket + LOOKAHEAD]
+    return True
 
 
 def _value(text: bytes) -> Any:

@@ -124,7 +124,7 @@ def _pair_warnings(directory: Path, writer: PartWriter) -> list[TraceWarning]:
         )
     )
     parts = joined.with_columns(group=group).partition_by("group", as_dict=True, include_key=False)
-    writer.add(0, {str(key[0]): part for key, part in parts.items()})
+    writer.add({str(key[0]): part for key, part in parts.items()})
     for file in files:
         file.unlink()
     message = f"{joined.height} events were recorded as begin/end (B/E) pairs and joined into complete events"

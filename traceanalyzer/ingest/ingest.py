@@ -17,7 +17,7 @@ from traceanalyzer.ingest import inputs, ranks, remote
 from traceanalyzer.ingest.cache import Cache, Entry, Loaded, load_entry, write_entry
 from traceanalyzer.ingest.container import Plain
 from traceanalyzer.ingest.metadata import Source
-from traceanalyzer.ingest.pool import WorkerPool
+from traceanalyzer.ingest.pool import WorkerError, WorkerPool
 from traceanalyzer.ingest.reading import NoTraceError, Progress, read_trace
 from traceanalyzer.ingest.scratch import Scratch
 from traceanalyzer.ingest.store import METADATA_FILE, Store
@@ -290,6 +290,8 @@ def _writing(path: str) -> Iterator[None]:
         raise TraceError(path, what) from error
     except pl.exceptions.PolarsError as error:
         raise TraceError(path, f"the store could not be written: {str(error).splitlines()[0]}") from error
+    except WorkerError as error:
+        raise TraceError(path, str(error)) from error
     except MemoryError as error:
         raise TraceError(path, "not enough memory to read it") from error
 

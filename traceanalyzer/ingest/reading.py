@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from traceanalyzer.ingest.container import Plain, describe_unknown
 from traceanalyzer.ingest.document import Document, NotATrace, Window
 from traceanalyzer.ingest.finish import Reading, finish
 from traceanalyzer.ingest.metadata import Source
+from traceanalyzer.ingest.pool import ListEndedError, WorkerPool, decode_here
 from traceanalyzer.ingest.store import Store
-from traceanalyzer.ingest.window import PartWriter, WindowDecoder, WindowReport
+from traceanalyzer.ingest.window import WindowReport
 from traceanalyzer.problems import TraceError
-
-if TYPE_CHECKING:
-    from traceanalyzer.ingest.pool import WorkerPool
 
 WINDOW_BYTES = 8 << 20
 WINDOWS_BEFORE_WORKERS = 4
@@ -26,7 +24,7 @@ class NoTraceError(TraceError):
     """The file is sound as far as it goes, but is no profiler trace (it may lie beside one)."""
 
 
-def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool | None = None) -> Store:
+def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool) -> Store:
     """Read a trace from decompressed blocks into a new store in ``directory``.
 
     Args:
@@ -38,7 +36,16 @@ def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool | None
     Raises:
         TraceError: it is no trace, or no event of it can be used.
     """
-    document = Document(plain, WINDOW_BYTES)
+    try:
+        return _read(plain, size, directory, pool, careful=not plain.can_restart)
+    except ListEndedError:
+        shutil.rmtree(directory)
+        directory.mkdir()
+        return _read(plain.restarted(), size, directory, pool, careful=True)
+
+
+def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, careful: bool) -> Store:
+    document = Document(plain, WINDOW_BYTES, careful=careful)
     cut_off = False
 
     def windows() -> Iterator[Window]:
@@ -63,23 +70,14 @@ def _reason(problem: NotATrace, plain: Plain) -> str:
     return f"{reason} ({damage})" if damage else reason
 
 
-def _decode(windows: Iterable[Window], directory: Path, pool: WorkerPool | None) -> list[WindowReport]:
-    """Decode windows as they come; hand over to the workers once there are many."""
-    windows = iter(windows)
-    writer = PartWriter(directory, "m")
-    decoder = WindowDecoder(writer)
-    reports = []
-    waiting: list[Window] = []
+def _decode(windows: Iterator[Window], directory: Path, pool: WorkerPool) -> list[WindowReport]:
+    """Decode windows here, or by the workers where there are many."""
+    first: list[Window] = []
     for window in windows:
-        if pool is None:
-            reports.append(decoder.decode(window))
-            continue
-        waiting.append(window)
-        if len(waiting) > WINDOWS_BEFORE_WORKERS:
-            return [*reports, *pool.decode(_chained(waiting, windows), directory)]
-    reports += [decoder.decode(window) for window in waiting]
-    writer.flush()
-    return reports
+        first.append(window)
+        if len(first) > WINDOWS_BEFORE_WORKERS:
+            return pool.decode(_chained(first, windows), directory)
+    return decode_here(first, directory)
 
 
 def _chained(waiting: list[Window], rest: Iterator[Window]) -> Iterator[Window]:

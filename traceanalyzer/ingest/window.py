@@ -14,7 +14,7 @@ import polars as pl
 
 from traceanalyzer.ingest.columns import NeedsExactTimes
 from traceanalyzer.ingest.decode import Decoded, build, decode_events
-from traceanalyzer.ingest.document import Window
+from traceanalyzer.ingest.document import Window, list_end
 from traceanalyzer.ingest.salvage import Salvaged, salvage
 
 ROWS_PER_FILE = 250_000
@@ -36,9 +36,11 @@ class WindowReport(msgspec.Struct):
         lost: places of pieces that could not be read.
         head, tail: unreadable text at the window's ends, see Salvaged.
         oversize: (file, column, row, text) of ids that do not fit.
+        list_ended: the event list ends within the window, which nobody expected; nothing of it was stored.
     """
 
     number: int
+    list_ended: bool = False
     events: int = 0
     bad_device: int = 0
     bad_device_at: Place | None = None
@@ -67,11 +69,10 @@ class PartWriter:
         """Return the file and row that the next row of a group goes to."""
         return self._name(group), self._rows.get(group, 0)
 
-    def add(self, number: int, frames: dict[str, pl.DataFrame]) -> None:
+    def add(self, frames: dict[str, pl.DataFrame]) -> None:
         """Take a window's rows."""
         for group, frame in frames.items():
-            numbered = frame.with_columns(pl.col("index") + (number << INDEX_BITS))
-            self._frames.setdefault(group, []).append(numbered)
+            self._frames.setdefault(group, []).append(frame)
             self._rows[group] = self._rows.get(group, 0) + frame.height
         if sum(self._rows.values()) >= ROWS_PER_FILE:
             self.flush()
@@ -109,14 +110,16 @@ class WindowDecoder:
         try:
             events, salvaged = decode(_as_list(window.data)), Salvaged()
         except (msgspec.DecodeError, RecursionError, ValueError):
+            if not window.last and list_end(window.data, len(window.data)) is not None:
+                return WindowReport(window.number, list_ended=True)
             salvaged = salvage(window.data, decode, exact=self._exact)
             events = salvaged.events
-        decoded = build(events, exact=self._exact)
+        decoded = build(events, exact=self._exact, first_index=window.number << INDEX_BITS)
         report = _report(window, decoded, salvaged)
         for group, column, row, text in decoded.oversize:
             file, before = self._writer.place(group)
             report.oversize.append((file, column, before + row, text))
-        self._writer.add(window.number, decoded.frames)
+        self._writer.add(decoded.frames)
         return report
 
 
