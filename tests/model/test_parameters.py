@@ -23,6 +23,21 @@ BILLIONS = {
     "Qwen3-235B-A22B": (235.094, None),
     "DeepSeek-V3": (671.026, None),
 }
+PUBLISHED = {  # as the hub's model pages count them
+    "Llama-3.2-1B": 1.236,
+    "Llama-3.2-3B": 3.213,
+    "Mistral-7B": 7.248,
+    "Qwen1.5-0.5B": 0.464,
+    "Qwen2.5-7B": 7.616,
+    "Qwen2.5-14B": 14.770,
+    "Qwen2.5-32B": 32.764,
+    "Qwen2.5-72B": 72.706,
+    "Qwen3-0.6B": 0.596,
+    "Qwen3-1.7B": 1.721,
+    "Qwen3-4B": 4.022,
+    "Qwen3-14B": 14.768,
+    "Qwen3-32B": 32.762,
+}
 KV_BYTES = {
     "gpt-oss-20b": 49_152,
     "gpt-oss-120b": 73_728,
@@ -38,6 +53,11 @@ def test_parameters_equal_the_published_counts(name: str, billions: tuple[float,
     assert counted.total == pytest.approx(billions[0] * 1e9, rel=1e-3)
     if billions[1] is not None:
         assert counted.active == pytest.approx(billions[1] * 1e9, rel=1e-3)
+
+
+@pytest.mark.parametrize(("name", "billions"), PUBLISHED.items())
+def test_parameters_of_smaller_models_agree_with_their_pages(name: str, billions: float) -> None:
+    assert parameters(named(name)).total == pytest.approx(billions * 1e9, rel=1e-3)
 
 
 @pytest.mark.parametrize(("name", "size"), KV_BYTES.items())

@@ -63,8 +63,15 @@ def test_a_dense_model_needs_its_width() -> None:
     assert recognise_model(TraceFacts(layers=36, moe=False)) is None
 
 
+def test_models_that_differ_in_what_was_not_seen_give_none() -> None:
+    # Llama-3.1-8B and Mistral-7B differ in their vocabulary alone.
+    facts = TraceFacts(layers=32, moe=False, hidden=4096)
+    assert len(candidates(facts)) == 2
+    assert recognise_model(facts) is None
+
+
 def test_quantised_weights_do_not_rule_a_published_model_out() -> None:
-    facts = TraceFacts(layers=32, moe=False, hidden=4096, weight_formats=frozenset({"fp8"}))
+    facts = TraceFacts(layers=32, moe=False, hidden=4096, vocab=128256, weight_formats=frozenset({"fp8"}))
     found = recognise_model(facts)
     assert found is not None
     assert found.architecture.name == "meta-llama/Llama-3.1-8B"

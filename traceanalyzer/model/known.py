@@ -32,6 +32,8 @@ class Known:
 
 
 AIC = "config.json as bundled in ai-dynamo/aiconfigurator@095f58a model_configs/"
+LITGPT = "Lightning-AI/litgpt litgpt/config.py (copies of the published configs)"
+COUNTED = "unconfirmed; its parameters add up to the published count"
 GENZ = "GenZ model_sets (a copy of the published config)"
 
 
@@ -50,12 +52,16 @@ def _sizes(
     }
 
 
-def _llama(*sizes: int, **more: Any) -> dict[str, Any]:
-    return {"model_type": "llama", "tie_word_embeddings": False, **_sizes(*sizes, **more)}
+def _llama(*sizes: int, tied: bool = False) -> dict[str, Any]:
+    return {"model_type": "llama", "tie_word_embeddings": tied, **_sizes(*sizes)}
 
 
 def _qwen3(*sizes: int, tied: bool = False) -> dict[str, Any]:
     return {"model_type": "qwen3", "head_dim": 128, "tie_word_embeddings": tied, **_sizes(*sizes)}
+
+
+def _qwen2(*sizes: int, tied: bool = False) -> dict[str, Any]:
+    return {"model_type": "qwen2", "use_sliding_window": False, "tie_word_embeddings": tied, **_sizes(*sizes)}
 
 
 def _qwen3_moe(*sizes: int, expert_size: int) -> dict[str, Any]:
@@ -165,6 +171,19 @@ KNOWN: tuple[Known, ...] = (
     Known("meta-llama/Llama-3.1-405B", _llama(126, 16384, 128, 8, 53248, 128256, 131072), AIC, "A"),
     Known("meta-llama/Llama-4-Scout-17B-16E", _llama4(16, 1, 10485760, qk_norm=True), AIC, "A"),
     Known("meta-llama/Llama-4-Maverick-17B-128E", _llama4(128, 2, 1048576, qk_norm=False), AIC, "A"),
+    Known("meta-llama/Llama-3.2-1B", _llama(16, 2048, 32, 8, 8192, 128256, 131072, tied=True), LITGPT, "B"),
+    Known("meta-llama/Llama-3.2-3B", _llama(28, 3072, 24, 8, 8192, 128256, 131072, tied=True), LITGPT, "B"),
+    Known("mistralai/Mistral-7B-v0.3", _llama(32, 4096, 32, 8, 14336, 32768, 32768), COUNTED, "C"),
+    Known("Qwen/Qwen1.5-0.5B", _qwen2(24, 1024, 16, 16, 2816, 151936, 32768, tied=True), COUNTED, "C"),
+    Known("Qwen/Qwen2.5-7B", _qwen2(28, 3584, 28, 4, 18944, 152064, 131072), LITGPT, "B"),
+    Known("Qwen/Qwen2.5-14B", _qwen2(48, 5120, 40, 8, 13824, 152064, 131072), LITGPT, "B"),
+    Known("Qwen/Qwen2.5-32B", _qwen2(64, 5120, 40, 8, 27648, 152064, 131072), LITGPT, "B"),
+    Known("Qwen/Qwen2.5-72B", _qwen2(80, 8192, 64, 8, 29568, 152064, 131072), LITGPT, "B"),
+    Known("Qwen/Qwen3-0.6B", _qwen3(28, 1024, 16, 8, 3072, 151936, 40960, tied=True), LITGPT, "B"),
+    Known("Qwen/Qwen3-1.7B", _qwen3(28, 2048, 16, 8, 6144, 151936, 40960, tied=True), LITGPT, "B"),
+    Known("Qwen/Qwen3-4B", _qwen3(36, 2560, 32, 8, 9728, 151936, 40960, tied=True), LITGPT, "B"),
+    Known("Qwen/Qwen3-14B", _qwen3(40, 5120, 40, 8, 17408, 151936, 40960), LITGPT, "B"),
+    Known("Qwen/Qwen3-32B", _qwen3(64, 5120, 64, 8, 25600, 151936, 40960), LITGPT, "B"),
     Known("Qwen/Qwen3-8B", _qwen3(36, 4096, 32, 8, 12288, 151936, 40960), AIC, "A"),
     Known("Qwen/Qwen3-30B-A3B", _qwen3_moe(48, 2048, 32, 4, 6144, 151936, 40960, expert_size=768), AIC, "A"),
     Known("Qwen/Qwen3-235B-A22B", _qwen3_moe(94, 4096, 64, 4, 12288, 151936, 40960, expert_size=1536), AIC, "A"),
