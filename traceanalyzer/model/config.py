@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from traceanalyzer.model.architecture import RECURRENT, Architecture, Layer, Mla, ModelError, Moe
-from traceanalyzer.model.families import FAMILIES, LLAMA, Family
+from traceanalyzer.model.families import DEFAULTS, FAMILIES, LLAMA, Family
 from traceanalyzer.model.formats import BF16, format_named
 from traceanalyzer.model.keys import Keys
 from traceanalyzer.model.layers import ATTENTION_WORDS, EXPERT_KEYS, layers_of
@@ -78,13 +78,15 @@ def architecture_of(config: Mapping[str, Any], *, name: str | None = None, sourc
     """
     inner = config.get("text_config")
     text = {**_outer(config), **inner} if isinstance(inner, Mapping) else dict(config)
-    keys = Keys(text)
     model_type = str(text.get("model_type") or "")
+    left_out = {key: value for key, value in DEFAULTS.get(model_type, {}).items() if text.get(key) is None}
+    keys = Keys({**text, **left_out})
     family = FAMILIES.get(model_type)
     notes = [note for key, note in NOT_MODELLED.items() if config.get(key) or text.get(key)]
     if family is None:
         shown = f"model_type {model_type[:40]!r}" if model_type else "a config without model_type"
         notes.insert(0, f"{shown} is not known: derived from its keys with the conventions of Llama")
+    notes += [f"{key} is left out and taken as {value}, the default of {model_type}" for key, value in left_out.items()]
     base = format_named(str(keys.get("torch_dtype", "dtype") or "bfloat16")) or BF16
     weights, kv, assumed = quantised(text, base)
     architecture = _assemble(keys, model_type, family or LLAMA, name or model_type or "unnamed", source)

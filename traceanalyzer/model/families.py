@@ -100,3 +100,9 @@ FAMILIES: dict[str, Family] = {
     "opt": Family(tied=True, gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True),
 }
 """``model_type`` -> family. Source: the model classes of transformers 4.5x, by their behaviour."""
+
+DEFAULTS: dict[str, dict[str, int]] = {
+    "gemma2": {"vocab_size": 256000, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256},
+    "gemma3_text": {"vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256},
+}
+"""``model_type`` -> values of keys that its published configs leave out, as the config classes of transformers do."""
