@@ -1,0 +1,51 @@
+"""``traceanalyzer ranks``: what the ranks of one job cost each other."""
+
+from __future__ import annotations
+
+import click
+
+from traceanalyzer.cli.common import (
+    emit_csv,
+    emit_json,
+    open_inputs,
+    paths_argument,
+    refuse_both,
+    show_warnings,
+    table_options,
+)
+
+
+@click.command()
+@paths_argument
+@click.option("--hta", is_flag=True, help="Also show what HolisticTraceAnalysis says of the same events.")
+@click.option("--limit", type=click.IntRange(min=0), default=16, show_default=True, help="Rows shown; 0 shows all.")
+@table_options
+def ranks(paths: tuple[str, ...], hta: bool, limit: int, as_json: bool, as_csv: bool, no_cache: bool) -> None:
+    """Compare the ranks of a job: transfer and waiting of collectives, late ranks, pipeline stages, experts.
+
+    PATH is a directory or archive with one trace a rank, or the traces themselves.
+    """
+    from traceanalyzer.ranks import compare
+    from traceanalyzer.report import ranks as report
+    from traceanalyzer.report.console import console
+
+    refuse_both(as_json, as_csv)
+    traces = open_inputs(paths, no_cache=no_cache)
+    found = compare(traces)
+    opinion = None
+    if hta:
+        from traceanalyzer.ranks.hta import second_opinion
+
+        opinion = second_opinion(found)
+    warnings = [*traces.warnings, *found.warnings]
+    for member in found.members:
+        warnings += member.trace.metadata.warnings
+    warnings = list(dict.fromkeys(warnings))
+    show_warnings(warnings)
+    if as_json:
+        emit_json(report.document(traces, found, warnings, opinion))
+    elif as_csv:
+        emit_csv(report.CSV_COLUMNS, report.per_rank(found))
+    else:
+        screen = console()
+        screen.print(report.render(found, limit, screen.width, opinion))

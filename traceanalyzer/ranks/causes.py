@@ -1,0 +1,127 @@
+"""Which kernel made a rank late for a collective.
+
+Since the last call that a group shared, all its ranks had the same work to do. What the late rank's kernels took longer
+than the same kernels of the other ranks (median), kernel by kernel, explains its delay; what no kernel explains is
+idle time: the host launched late.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceanalyzer.ranks.waiting import LATE_NS
+
+CAUSE_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "rank": pl.Int32(),  # the late one
+    "name": pl.String(),  # the kernel; null: idle
+    "role": pl.String(),
+    "calls": pl.Int64(),  # for which it was the largest cause
+    "extra_ns": pl.Int64(),  # that it took beyond the others' median, in those calls
+    "own_ns": pl.Int64(),
+    "others_ns": pl.Float64(),
+    "wait_ns": pl.Int64(),  # longest wait of those calls, summed
+}
+"""One row a late rank and kernel, largest first."""
+
+
+def causes(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Explain late arrivals.
+
+    Args:
+        events: events.EVENT_COLUMNS with ``event``, its row number.
+        calls: collectives (no point-to-point transfers) as waiting.split returns them.
+
+    Returns:
+        Columns of CAUSE_SCHEMA.
+    """
+    found = [_causes_in(events, own) for _, own in calls.group_by("group", maintain_order=True)]
+    return pl.concat(found).sort("wait_ns", descending=True) if found else pl.DataFrame(schema=CAUSE_SCHEMA)
+
+
+def _causes_in(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    ordered = (
+        calls.group_by("kind", "call")
+        .agg(
+            at=pl.col("start_ns").min(),
+            late=pl.col("late").first(),
+            longest=pl.col("wait_ns").max(),
+            typical=pl.col("wait_ns").filter(pl.col("rank") != pl.col("late")).median(),
+        )
+        .sort("at", "kind", "call")
+        .with_row_index("turn")
+    )
+    late = ordered.filter(pl.col("late").is_not_null())
+    if late.is_empty():
+        return pl.DataFrame(schema=CAUSE_SCHEMA)
+    work = _work_before(events, calls.join(ordered.select("kind", "call", "turn"), on=["kind", "call"]))
+    compared = _compared(work, late.select("turn", "late"))
+    by_name = compared.group_by("turn", "rank", "name").agg(
+        role=pl.col("role").first(),
+        extra_ns=pl.col("extra_ns").sum(),
+        own_ns=pl.col("dur_ns").sum(),
+        others_ns=pl.col("others_ns").sum(),
+    )
+    explained = by_name.group_by("turn").agg(explained=pl.col("extra_ns").sum())
+    idle = (
+        late.join(explained, on="turn", how="left")
+        .with_columns(extra_ns=pl.col("typical") - pl.col("explained").fill_null(0))
+        .select(
+            "turn",
+            pl.col("late").alias("rank"),
+            pl.lit(None, dtype=pl.String).alias("name"),
+            pl.lit(None, dtype=pl.String).alias("role"),
+            "extra_ns",
+            own_ns=pl.lit(None, dtype=pl.Int64),
+            others_ns=pl.lit(None, dtype=pl.Float64),
+        )
+    )
+    candidates = pl.concat(
+        [by_name.select(idle.columns).with_columns(pl.col("name", "role").cast(pl.String)), idle],
+        how="vertical_relaxed",
+    )
+    top = candidates.sort("extra_ns", descending=True, nulls_last=True).group_by("turn", maintain_order=True).first()
+    own_group = calls["group"][0]
+    return (
+        top.filter(pl.col("extra_ns") >= LATE_NS)
+        .join(late.select("turn", "longest"), on="turn")
+        .group_by("rank", "name")
+        .agg(
+            role=pl.col("role").first(),
+            calls=pl.len().cast(pl.Int64),
+            extra_ns=pl.col("extra_ns").sum().round().cast(pl.Int64),
+            own_ns=pl.when(pl.col("own_ns").count() > 0).then(pl.col("own_ns").sum()),
+            others_ns=pl.when(pl.col("others_ns").count() > 0).then(pl.col("others_ns").sum()),
+            wait_ns=pl.col("longest").sum(),
+        )
+        .with_columns(group=pl.lit(own_group))
+        .select(pl.col(name).cast(dtype) for name, dtype in CAUSE_SCHEMA.items())
+    )
+
+
+def _work_before(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Give each event of the group's ranks the turn of the group's next call on its rank."""
+    ranks = calls["rank"].unique().implode()
+    marks = calls.select("rank", "start_ns", "turn").sort("rank", "start_ns")
+    return (
+        events.filter(pl.col("rank").is_in(ranks))
+        .join(calls.select("event"), on="event", how="anti")
+        .select("rank", "start_ns", "dur_ns", "name", "role")
+        .sort("rank", "start_ns")
+        .join_asof(marks, on="start_ns", by="rank", strategy="forward", check_sortedness=False)
+        .filter(pl.col("turn").is_not_null())
+    )
+
+
+def _compared(work: pl.DataFrame, late: pl.DataFrame) -> pl.DataFrame:
+    """The late ranks' kernels beside the median of the same kernels on the other ranks."""
+    numbered = work.join(late, on="turn").with_columns(
+        k=pl.int_range(pl.len()).over("turn", "rank", "name"),
+    )
+    own = numbered.filter(pl.col("rank") == pl.col("late"))
+    others = (
+        numbered.filter(pl.col("rank") != pl.col("late"))
+        .group_by("turn", "name", "k")
+        .agg(others_ns=pl.col("dur_ns").median())
+    )
+    return own.join(others, on=["turn", "name", "k"]).with_columns(extra_ns=pl.col("dur_ns") - pl.col("others_ns"))
