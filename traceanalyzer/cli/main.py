@@ -21,7 +21,9 @@ COMMANDS = {
     "idle": "when the GPU waits, and what the host does meanwhile",
     "ingest": "read traces, find steps and blocks, and print an overview",
     "name": "what kernel names say: scheme, tile, types, knob",
+    "ranks": "waiting, late ranks, pipeline stages and expert load of a job of many ranks",
     "serving": "list and compare results of serving benchmarks",
+    "tune": "find a faster tile for a Triton matmul: rank without a GPU, measure on one, prove the gain",
 }
 """Command name -> the line that --help shows. Each lives in the module of its name (``-`` becomes ``_``)."""
 
