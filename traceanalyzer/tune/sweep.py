@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +14,9 @@ from typing import Any
 from traceanalyzer.problems import TraceError, TraceWarning
 
 SCHEMA = "traceanalyzer/sweep/1"
+
+Value = int | float | str | None
+"""What a shape or a configuration may hold: a JSON scalar."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,9 @@ class Point:
     kernel: str | None
     m: int | None
     concurrency: int | None
-    config: Mapping[str, int | str | None]
+    config: Mapping[str, Value]
     rounds: tuple[tuple[float, ...], ...] = ()
-    shape: Mapping[str, int | str | None] = field(default_factory=dict)
+    shape: Mapping[str, Value] = field(default_factory=dict)
     reason: str | None = None
     backend: str | None = None
     routing: str | None = None
@@ -64,6 +68,19 @@ class Point:
         names = (self.kernel, self.m, self.concurrency, self.backend, self.routing)
         return (*(repr(name) for name in names), *(json.dumps(dict(part), sort_keys=True) for part in parts))
 
+    @property
+    def problem(self) -> tuple[str, ...]:
+        """What was measured, whatever the rows and the configuration: points of one problem are made into one rule."""
+        shape = {key: value for key, value in self.shape.items() if value is not None}
+        parts = (shape, self.device, self.versions)
+        names = (self.kernel, self.backend, self.routing)
+        return (*(repr(name) for name in names), *(json.dumps(dict(part), sort_keys=True) for part in parts))
+
+    @property
+    def known_config(self) -> dict[str, Value]:
+        """The parameters whose value is known."""
+        return {key: value for key, value in self.config.items() if value is not None}
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -72,10 +89,39 @@ class Sweep:
     Attributes:
         points: one a configuration and problem, in the file's order.
         warnings: what was skipped, counted.
+        source: the file as the user gave it.
+        format: which kind of file it was.
     """
 
     points: tuple[Point, ...]
     warnings: tuple[TraceWarning, ...] = ()
+    source: str = ""
+    format: str = "traceanalyzer"
+
+    def problems(self) -> dict[tuple[str, ...], tuple[Point, ...]]:
+        """Return the points by ``Point.problem``, in the file's order."""
+        found: dict[tuple[str, ...], list[Point]] = {}
+        for point in self.points:
+            found.setdefault(point.problem, []).append(point)
+        return {key: tuple(points) for key, points in found.items()}
+
+
+def write_sweep(path: Path, points: Iterable[Point]) -> None:
+    """Write points as a sweep file; nothing is left half-written.
+
+    Raises:
+        TraceError: the file cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            for point in points:
+                for number, samples in enumerate(point.rounds or ((),)):
+                    file.write(line_of(point, number, samples))
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise TraceError(str(path), error.strerror or "cannot be written") from None
 
 
 def line_of(point: Point, round_number: int, samples: Iterable[float]) -> str:
@@ -175,7 +221,7 @@ def _parse(line: str) -> tuple[int, Point]:
     if not isinstance(shape, dict) or not isinstance(config, dict) or not isinstance(round_number, int):
         raise ValueError("shape, config or round is missing")
     samples, reason = checked_samples(document.get("samples_ms")), document.get("reason")
-    if not samples and not reason:
+    if not samples and not reason and document.get("measured", True):
         raise ValueError("neither samples nor a reason")
     point = Point(
         kernel=document.get("kernel"),
