@@ -71,6 +71,12 @@ def test_markers_that_do_not_tell_the_work_give_none(label: str | None) -> None:
     assert from_marker(label) is None
 
 
+def test_speculative_decoding_checks_every_new_token_against_lm_head() -> None:
+    workload = from_marker("execute_12_context_0(sq0sk0sqsq0sqsk0)_generation_4(sq12sk412sqsq36sqsk1236)")
+    assert workload is not None
+    assert (workload.sequences, workload.tokens, workload.sampled) == (4, 12, 12)
+
+
 def test_windows_of_known_lengths_are_exact_and_of_sums_an_upper_bound() -> None:
     lengths = [(1, 9), (1, 299)]
     exact = from_lengths(lengths).groups[0].sliding(128)

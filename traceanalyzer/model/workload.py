@@ -98,7 +98,7 @@ class Workload:
 
     Attributes:
         groups: its sequences by phase.
-        sampled: sequences that a next token is drawn for: rows of lm_head.
+        sampled: positions that a next token is drawn for: rows of lm_head.
         basis: how the numbers were come by.
     """
 
@@ -192,7 +192,9 @@ def from_sums(
     notes = [basis]
     if any(group.kv_tokens is None for group in groups):
         notes.append("the context's length is unknown, so attention is not modelled")
-    return Workload(groups, sum(group.requests for group in groups), tuple(notes))
+    # Generating with more than one new token is speculative decoding, which checks each of them against lm_head.
+    sampled = sum(group.tokens if group.decode else group.requests for group in groups)
+    return Workload(groups, sampled, tuple(notes))
 
 
 def _group_of_sums(sums: tuple[int, int, int | None], squares: tuple[int, int] | None, decode: bool) -> Group:
@@ -254,7 +256,7 @@ class Parallel:
         tp: tensor parallel: heads, FFN columns and vocabulary are split.
         pp: pipeline parallel: layers are split into stages.
         ep: expert parallel: whole experts are spread; 1, or tp times dp.
-        dp: data parallel: attention is repeated, each copy with its own sequences.
+        dp: data parallel: attention is repeated, each copy with its own sequences; without ``ep`` experts are too.
     """
 
     tp: int = 1
