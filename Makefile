@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SAMPLE := traces/gptoss20b_decode_synthetic.json.gz
 JOBS ?= 2
 
-.PHONY: demo test lint types layers unit bench clean
+.PHONY: demo test lint types layers unit slow bench clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +31,9 @@ layers: $(VENV)/.installed
 
 unit: $(VENV)/.installed
 	$(BIN)/pytest -n $(JOBS)
+
+slow: $(VENV)/.installed
+	$(BIN)/pytest -m slow
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m bench.ingest
