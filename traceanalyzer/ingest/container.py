@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Protocol
 
 from traceanalyzer.problems import TraceError, TraceWarning
 
-READ_BYTES = 256 << 10
+READ_BYTES = 64 << 10
 OUTPUT_BYTES = 1 << 20
 MAX_LAYERS = 4
 MAX_RATIO = 250

@@ -19,6 +19,7 @@ from traceanalyzer.ingest.events import (
     EXTRA_MARKERS,
     IDS,
     INTEGERS,
+    TEXTS,
     Event,
     ExactEvent,
 )
@@ -28,8 +29,14 @@ EVENTS = msgspec.json.Decoder(list[Event])
 EXACT_EVENTS = msgspec.json.Decoder(list[ExactEvent])
 NO_ARGS = msgspec.json.decode(b'{"args":{}}', type=Event).args
 PAIRS = "pairs"
-TEXTS = columns.JsonTexts()
-TEXT_ARGS = ("grid", "thread_block", "input_dims", "input_types", "concrete_inputs")
+JSON_TEXTS = columns.JsonTexts()
+ALL_ARGS = frozenset({*INTEGERS, *TEXTS, "kernel"})
+ARGS_OF_GROUP = {
+    "device": ALL_ARGS - {"input_dims", "input_types", "concrete_inputs", "kernel"},
+    "launch": frozenset({"stream", "bytes", "shared_memory", "grid", "thread_block", "kernel"}),
+    "op": frozenset({"input_dims", "input_types", "concrete_inputs"}),
+}
+"""Args besides the ids that events of a group can have: looking for others in every event would cost time."""
 
 
 @dataclass
@@ -167,21 +174,22 @@ def _values(rows: Sequence[Any], name: str) -> list[Any]:
 
 
 def _arg_columns(group: str, args: list[Any], decoded: Decoded) -> dict[str, pl.Series]:
+    wanted = ARGS_OF_GROUP.get(group, ALL_ARGS)
     series: dict[str, pl.Series] = {}
-    for name in INTEGERS:
+    for name in wanted.intersection(INTEGERS):
         if (values := _present(args, name)) is not None:
             series[name] = columns.integers(values, EVENT_SCHEMA[name])
     for name in IDS:
         if (values := _present(args, name, f"old_{name}")) is not None:
             series[name], oversize = columns.ids(values)
             decoded.oversize += [(group, name, row, text) for row, text in oversize.items()]
-    for name in TEXT_ARGS:
+    for name in wanted.intersection(TEXTS):
         older = "old_input_dims" if name == "input_dims" else None
         if (values := _present(args, name, older)) is not None:
-            series[name] = TEXTS.column(values)
-    if (values := _present(args, "kernel")) is not None:
+            series[name] = JSON_TEXTS.column(values)
+    if "kernel" in wanted and (values := _present(args, "kernel")) is not None:
         series["launched_kernel"] = columns.labels(values)
-    if any(_present(args, marker) is not None for marker in EXTRA_MARKERS):
+    if group != "launch" and any(_present(args, marker) is not None for marker in EXTRA_MARKERS):
         series["extra"] = pl.Series([_extra(each) for each in args], dtype=pl.String)
     return series
 

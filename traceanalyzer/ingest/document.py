@@ -35,7 +35,7 @@ class Window:
 
     Attributes:
         number: position among the windows.
-        offset, line: where it starts in the decompressed file (0-based byte, 1-based line).
+        offset, line: where it starts in the decompressed file (0-based byte, 1-based line or null).
         data: the events' text, with separators between them, without the list's brackets.
         last: nothing follows in the list.
         cut_off: the file ended before the list did.
@@ -43,7 +43,7 @@ class Window:
 
     number: int
     offset: int
-    line: int
+    line: int | None
     data: bytes
     last: bool = False
     cut_off: bool = False
@@ -78,13 +78,17 @@ class Document:
         careful: look for the end of the event list in every window. Otherwise it is looked for near the end of the
             text only, where it nearly always is; whoever decodes the windows must then check with ``ends_within``
             those that are not valid JSON.
+        count_lines: number the lines of the text, which costs some time; without, lines after the first window are
+            not known (null).
 
     Attributes:
         root: the values at the root beside the events, by key.
         problems: what was wrong outside of events.
     """
 
-    def __init__(self, blocks: Iterable[bytes], window_bytes: int, *, careful: bool = True) -> None:
+    def __init__(
+        self, blocks: Iterable[bytes], window_bytes: int, *, careful: bool = True, count_lines: bool = True
+    ) -> None:
         self.root: dict[str, Any] = {}
         self.problems: list[TraceWarning] = []
         self.list_root = False
@@ -93,7 +97,8 @@ class Document:
         self._careful = careful
         self._buffer = b""
         self._offset = 0
-        self._line = 1
+        self._line: int | None = 1
+        self._count_lines = count_lines
         self._ended = False
         self._number = 0
 
@@ -140,7 +145,8 @@ class Document:
         return have >= size
 
     def _drop(self, size: int) -> None:
-        self._line += self._buffer.count(b"\n", 0, size)
+        if self._line is not None:
+            self._line += self._buffer.count(b"\n", 0, size)
         self._offset += size
         self._buffer = self._buffer[size:]
 
@@ -151,9 +157,6 @@ class Document:
             self._drop(end)
             if self._buffer or not self._fill(1):
                 return self._buffer[:1]
-
-    def _where(self) -> str:
-        return f"from byte {self._offset}, line {self._line} on"
 
     def _warn(self, code: str, message: str) -> None:
         self.problems.append(TraceWarning(code, message, byte_offset=self._offset, line=self._line))
@@ -326,6 +329,8 @@ class Document:
 
     def _take(self, size: int, *, last: bool = False, cut_off: bool = False) -> Window:
         window = Window(self._number, self._offset, self._line, self._buffer[:size], last, cut_off)
+        if not self._count_lines:
+            self._line = None
         self._number += 2  # odd numbers are left for events found between two windows
         self._drop(size)
         return window
@@ -333,7 +338,7 @@ class Document:
     def _grow(self) -> None:
         if len(self._buffer) > MAX_EVENT_BYTES:
             raise NotATrace(
-                f"no event ends within {MAX_EVENT_BYTES >> 20} MiB after byte {self._offset} (line {self._line})",
+                f"no event ends within {MAX_EVENT_BYTES >> 20} MiB after byte {self._offset}",
                 damaged=True,
             )
         self._fill(2 * len(self._buffer))
@@ -381,7 +386,7 @@ class Document:
             return
         head = self._buffer[:256]
         what = "zero bytes" if not head.strip(b"\0") else "another document" if first in b"{[" else "extra data"
-        self._warn("trailing_data", f"{what} after the end of the trace ({self._where()}), ignored")
+        self._warn("trailing_data", f"{what} after the end of the trace was ignored")
 
 
 def list_end(text: bytes, limit: int) -> int | None:

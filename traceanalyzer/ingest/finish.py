@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from traceanalyzer.ingest.document import Document, Window
+from traceanalyzer.ingest.findings import placed, reading_warnings
 from traceanalyzer.ingest.ids import replace_oversize
 from traceanalyzer.ingest.metadata import Source, TraceMetadata
 from traceanalyzer.ingest.pairs import join_pairs
@@ -33,12 +34,14 @@ class Reading:
         reports: one a window, any order.
         cut_off: whether the event list ended before its closing bracket.
         directory: the store being written.
+        restart: gives the text once more, to find lines; null where it cannot be had twice.
     """
 
     document: Document
     reports: list[WindowReport]
     cut_off: bool
     directory: Path
+    restart: Callable[[], Iterable[bytes]] | None
 
 
 def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]) -> Store:
@@ -60,7 +63,7 @@ def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]
     warnings += _drop_strays(store)
     warnings += _clip(store)
     events = sum(report.events for report in reports)
-    warnings += _reading_warnings(reading, reports, events)
+    warnings += reading_warnings(reports, events, cut_at=_cut_at(reading))
     base = _base(store, source.path, reports)
     if not store.files("device"):
         warnings.append(
@@ -73,12 +76,18 @@ def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]
     source = replace(source, events=events, recovered_events=events if damaged else None)
     metadata = _metadata(reading.document.root, source, base, reports)
     warnings += [*reading.document.problems, *metadata.warnings]
-    metadata = replace(
-        metadata, oversize_ids=oversize, warnings=tuple(warning.at(source.path) for warning in _once(warnings))
-    )
+    metadata = replace(metadata, oversize_ids=oversize, warnings=tuple(placed(warnings, reading.restart, source.path)))
     store = replace(store, metadata=metadata)
     store.write_manifest()
     return store
+
+
+def _cut_at(reading: Reading) -> Place | None:
+    """Return where the event list breaks off, or null where it is complete."""
+    if not reading.cut_off:
+        return None
+    last = max(reading.reports, key=lambda report: report.number)
+    return last.lost.pop() if last.lost else (reading.document.text_bytes, None)
 
 
 def _window_starts(reports: Sequence[WindowReport]) -> tuple[int, ...]:
@@ -188,60 +197,6 @@ def _base(store: Store, path: str, reports: Sequence[WindowReport]) -> int:
     return int(base)
 
 
-def _reading_warnings(reading: Reading, reports: Sequence[WindowReport], events: int) -> list[TraceWarning]:
-    lost = [place for report in reports for place in report.lost]
-    warnings = []
-    if reading.cut_off:
-        last_window = max(reading.reports, key=lambda report: report.number)
-        at = last_window.lost[-1] if last_window.lost else None
-        if at is not None:
-            lost.remove(at)
-        offset, line = at or (reading.document.text_bytes, None)
-        where = f"byte {offset}" + (f" (line {line})" if line else "")
-        message = f"the file is incomplete (truncated at {where}); {events} complete events before it were kept"
-        warnings.append(TraceWarning("truncated", message, count=events, byte_offset=offset, line=line))
-    if lost:
-        offset, line = lost[0]
-        message = (
-            f"{len(lost)} unreadable event(s) were skipped, the first at byte {offset} (line {line}): invalid JSON"
-        )
-        warnings.append(TraceWarning("unreadable_events", message, count=len(lost), byte_offset=offset, line=line))
-    return [*warnings, *_repair_warnings(reports), *_time_warnings(reports)]
-
-
-def _repair_warnings(reports: Sequence[WindowReport]) -> list[TraceWarning]:
-    kinds: dict[str, tuple[int, Place]] = {}
-    for report in reports:
-        for what, (count, place) in report.repaired.items():
-            before, first = kinds.get(what, (0, place))
-            kinds[what] = (before + count, first)
-    return [
-        TraceWarning(
-            "repaired_events",
-            f"{count} event(s) with {what} (invalid JSON) were repaired, the first at byte {place[0]} (line {place[1]})",
-            count=count,
-            byte_offset=place[0],
-            line=place[1],
-        )
-        for what, (count, place) in kinds.items()
-    ]
-
-
-def _time_warnings(reports: Sequence[WindowReport]) -> list[TraceWarning]:
-    warnings = []
-    for code, what, counts in (
-        ("invalid_gpu_times", "GPU", [(report.bad_device, report.bad_device_at) for report in reports]),
-        ("invalid_host_times", "host", [(report.bad_host, report.bad_host_at) for report in reports]),
-    ):
-        total = sum(count for count, _ in counts)
-        if total:
-            place = next((place for _, place in counts if place is not None), None)
-            message = f"{total} {what} events with unusable ts or dur (missing, zero, negative, NaN) were skipped"
-            offset, line = place or (None, None)
-            warnings.append(TraceWarning(code, message, count=total, byte_offset=offset, line=line))
-    return warnings
-
-
 def _metadata(root: dict[str, Any], source: Source, base: int, reports: Sequence[WindowReport]) -> TraceMetadata:
     distributed = root.get("distributedInfo")
     distributed = distributed if isinstance(distributed, dict) else {}
@@ -283,9 +238,3 @@ def _whole(value: Any) -> int | None:
         return int(value) if isinstance(value, int | str | float) and not isinstance(value, bool) else None
     except (ValueError, OverflowError):
         return None
-
-
-def _once(warnings: Sequence[TraceWarning]) -> list[TraceWarning]:
-    """Leave out what the truncation of the list already says about the tail."""
-    cut = any(warning.code == "truncated" for warning in warnings)
-    return [warning for warning in warnings if not (cut and warning.code == "truncated_tail")]

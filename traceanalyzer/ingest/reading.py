@@ -45,7 +45,7 @@ def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool) -> St
 
 
 def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, careful: bool) -> Store:
-    document = Document(plain, WINDOW_BYTES, careful=careful)
+    document = Document(plain, WINDOW_BYTES, careful=careful, count_lines=not plain.can_restart)
     cut_off = False
 
     def windows() -> Iterator[Window]:
@@ -61,7 +61,8 @@ def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, careful
         raise kind(plain.path, _reason(problem, plain)) from None
     compression = "+".join(plain.layers) or None
     source = Source(plain.path, size, "json", compression, events=0)
-    return finish(Reading(document, reports, cut_off, directory), source, plain.problems)
+    restart = plain.restarted if plain.can_restart else None
+    return finish(Reading(document, reports, cut_off, directory, restart), source, plain.problems)
 
 
 def _reason(problem: NotATrace, plain: Plain) -> str:

@@ -58,6 +58,7 @@ KNOWN_CATEGORIES = frozenset(
 GROUPS: dict[str, tuple[str, ...]] = {
     "device": DEVICE_CATEGORIES,
     "launch": (*LAUNCH_CATEGORIES, "user_annotation"),
+    "op": ("cpu_op",),
     "python": ("python_function",),
     "other": (),
 }

@@ -21,8 +21,8 @@ ROWS_PER_FILE = 250_000
 INDEX_BITS = 32
 """A row's ``index`` in the store's files is (window number << INDEX_BITS) + position in the window."""
 
-Place = tuple[int, int]
-"""Byte offset and line in the decompressed file."""
+Place = tuple[int, "int | None"]
+"""Byte offset and line (null where lines are not counted) in the decompressed file."""
 
 
 class WindowReport(msgspec.Struct):
@@ -170,7 +170,8 @@ class _Places:
         self._window = window
 
     def of_byte(self, at: int) -> Place:
-        return self._window.offset + at, self._window.line + self._window.data.count(b"\n", 0, at)
+        line = self._window.line
+        return self._window.offset + at, None if line is None else line + self._window.data.count(b"\n", 0, at)
 
     def of_event(self, positions: list[int], salvaged: Salvaged) -> Place | None:
         """Return the place of the first of some events, found by decoding the window once more in outline."""

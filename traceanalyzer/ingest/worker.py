@@ -25,7 +25,7 @@ class Task(msgspec.Struct):
     prefix: str = ""
     number: int = -1
     offset: int = 0
-    line: int = 0
+    line: int | None = None
     size: int = 0
     last: bool = False
     flush: bool = False
