@@ -36,7 +36,12 @@ def causes(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
         Columns of CAUSE_SCHEMA.
     """
     found = [_causes_in(events, own) for _, own in calls.group_by("group", maintain_order=True)]
-    return pl.concat(found).sort("wait_ns", descending=True) if found else pl.DataFrame(schema=CAUSE_SCHEMA)
+    order = ["wait_ns", "group", "rank", "name", "role"]
+    return (
+        pl.concat(found).sort(order, descending=[True, *[False] * 4], nulls_last=True)
+        if found
+        else pl.DataFrame(schema=CAUSE_SCHEMA)
+    )
 
 
 def _causes_in(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
@@ -56,8 +61,7 @@ def _causes_in(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(schema=CAUSE_SCHEMA)
     work = _work_before(events, calls.join(ordered.select("kind", "call", "turn"), on=["kind", "call"]))
     compared = _compared(work, late.select("turn", "late"))
-    by_name = compared.group_by("turn", "rank", "name").agg(
-        role=pl.col("role").first(),
+    by_name = compared.group_by("turn", "rank", "name", "role").agg(
         extra_ns=pl.col("extra_ns").sum(),
         own_ns=pl.col("dur_ns").sum(),
         others_ns=pl.col("others_ns").sum(),
@@ -80,14 +84,17 @@ def _causes_in(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
         [by_name.select(idle.columns).with_columns(pl.col("name", "role").cast(pl.String)), idle],
         how="vertical_relaxed",
     )
-    top = candidates.sort("extra_ns", descending=True, nulls_last=True).group_by("turn", maintain_order=True).first()
+    top = (
+        candidates.sort("extra_ns", "name", "role", descending=[True, False, False], nulls_last=True)
+        .group_by("turn", maintain_order=True)
+        .first()
+    )
     own_group = calls["group"][0]
     return (
         top.filter(pl.col("extra_ns") >= LATE_NS)
         .join(late.select("turn", "longest"), on="turn")
-        .group_by("rank", "name")
+        .group_by("rank", "name", "role")
         .agg(
-            role=pl.col("role").first(),
             calls=pl.len().cast(pl.Int64),
             extra_ns=pl.col("extra_ns").sum().round().cast(pl.Int64),
             own_ns=pl.when(pl.col("own_ns").count() > 0).then(pl.col("own_ns").sum()),

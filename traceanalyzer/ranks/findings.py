@@ -171,7 +171,7 @@ def _pipeline(found: RankComparison) -> list[Finding]:
     if pipeline.bubble_share is None or stages.is_empty():
         return [Finding("pipeline", f"{text}: no complete step to tell its bubbles from")]
     cycle = _mean(stages["cycle_ns"])
-    busiest = float((stages["compute_ns"] + stages["transfer_ns"]).max() or 0)  # type: ignore[arg-type]
+    busiest = float((stages["work_ns"] + stages["transfer_ns"]).max() or 0)  # type: ignore[arg-type]
     waiting = stages.sort("wait_ns", descending=True).row(0, named=True)
     won = max(0.0, cycle - busiest)
     message = (

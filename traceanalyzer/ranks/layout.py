@@ -118,7 +118,7 @@ def _checked(places: Coordinates, world_size: int, source: str) -> tuple[Layout 
         message = f"the {source} give dp {sizes['dp']} x pp {sizes['pp']} x tp {sizes['tp']} in a job of {world_size}"
         warnings.append(TraceWarning("layout_conflict", message))
     experts = [place["ep"] for place in places.values() if "ep" in place]
-    expert_size = sizes["dp"] * sizes["tp"] if experts and max(experts) else (1 if experts else None)
+    expert_size = sizes["dp"] * sizes["tp"] if any(experts) else (1 if experts else None)
     return Layout({**sizes, "ep": expert_size}, full, source), warnings
 
 

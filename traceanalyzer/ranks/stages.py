@@ -20,8 +20,9 @@ class Pipeline:
     Attributes:
         layers: transformer blocks of each stage; null where the ranks of a stage disagree or none is at hand.
         total_layers: their sum; null where one is unknown.
-        bubble_share: of all stages' time, the share in which they neither compute nor transfer.
-        stages: stage, ranks, layers, cycle_ns (from one step's start to the next), compute_ns, transfer_ns, wait_ns
+        bubble_share: of all stages' time, the share in which they neither work nor transfer; collectives within a
+            stage count as its work.
+        stages: stage, ranks, layers, cycle_ns (from one step's start to the next), work_ns, transfer_ns, wait_ns
             (in send and receive), idle_ns, bubble_share.
         steps: number of cycles that this rests on (on the stage with the fewest).
     """
@@ -69,18 +70,18 @@ def find_pipeline(
         .group_by("stage")
         .agg(
             pl.col("rank").unique().sort().alias("ranks"),
-            pl.col("cycle_ns", "compute_ns", "transfer_ns", "wait_ns").mean(),
+            pl.col("cycle_ns", "work_ns", "transfer_ns", "wait_ns").mean(),
             steps=(pl.len() / pl.col("rank").n_unique()).cast(pl.Int64),
         )
         .sort("stage")
     )
     counts = [_agreed([layers.get(rank) for rank, of in stage_of.items() if of == s]) for s in range(layout.size("pp"))]
     known = [count for count in counts if count is not None]
-    work = pl.col("compute_ns") + pl.col("transfer_ns")
+    busy = pl.col("work_ns") + pl.col("transfer_ns")
     stages = by_stage.with_columns(
         layers=pl.col("stage").replace_strict(dict(enumerate(counts)), return_dtype=pl.Int64),
-        idle_ns=(pl.col("cycle_ns") - work - pl.col("wait_ns")).clip(lower_bound=0),
-        bubble_share=(1 - work / pl.col("cycle_ns")).clip(lower_bound=0),
+        idle_ns=(pl.col("cycle_ns") - busy - pl.col("wait_ns")).clip(lower_bound=0),
+        bubble_share=(1 - busy / pl.col("cycle_ns")).clip(lower_bound=0),
     )
     return Pipeline(
         layers=tuple(counts),
@@ -103,7 +104,7 @@ def _mean_bubble(stages: pl.DataFrame) -> float | None:
 
 
 def _cycles(events: pl.DataFrame, transfers: pl.DataFrame) -> pl.DataFrame:
-    """One row a rank and whole step: cycle, computing, transfer and waiting in ns.
+    """One row a rank and whole step: cycle, work (any kernel but sends and receives), transfer and waiting in ns.
 
     A cycle reaches from the first event of a step to the first of the next one. The last step has no next one: it
     counts only where a rank has no other, and then reaches to the last event of all ranks.
@@ -120,8 +121,10 @@ def _cycles(events: pl.DataFrame, transfers: pl.DataFrame) -> pl.DataFrame:
         .when(only)
         .then(pl.lit(end_of_all, dtype=pl.Int64) - pl.col("start"))
     ).filter(pl.col("cycle_ns") > 0)
-    compute = (
-        in_steps.filter(~pl.col("is_comm")).group_by("rank", "step", maintain_order=True).agg(compute_ns=union_ns())
+    worked = (
+        in_steps.filter(pl.col("kind").is_null() | (pl.col("kind") != "send_recv"))
+        .group_by("rank", "step", maintain_order=True)
+        .agg(work_ns=union_ns())
     )
     moved = (
         transfers.join(events.select("event", "step"), on="event")
@@ -129,7 +132,7 @@ def _cycles(events: pl.DataFrame, transfers: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.col("transfer_ns").sum(), pl.col("wait_ns").sum())
     )
     return (
-        bounded.join(compute, on=["rank", "step"], how="left")
+        bounded.join(worked, on=["rank", "step"], how="left")
         .join(moved, on=["rank", "step"], how="left")
-        .with_columns(pl.col("compute_ns", "transfer_ns", "wait_ns").fill_null(0))
+        .with_columns(pl.col("work_ns", "transfer_ns", "wait_ns").fill_null(0))
     )

@@ -202,7 +202,7 @@ def _pipeline(found: RankComparison) -> dict[str, Any] | None:
                 "ranks": row["ranks"],
                 "layers": row["layers"],
                 "cycle_us": us(row["cycle_ns"]),
-                "compute_us": us(row["compute_ns"]),
+                "work_us": us(row["work_ns"]),
                 "transfer_us": us(row["transfer_ns"]),
                 "wait_us": us(row["wait_ns"]),
                 "idle_us": us(row["idle_ns"]),
