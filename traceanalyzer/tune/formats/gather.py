@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,8 +16,10 @@ NO_USABLE_SAMPLE = "no usable timing"
 _MESSAGES = {
     "malformed_points": "{count} entries are not usable measurements and were skipped; the first: {first}",
     "unusable_samples": "{count} timings that are not positive, finite numbers were left out; the first: {first}",
-    "repeated_points": "{count} points repeat an earlier one with the same timings and were skipped; the first: {first}",
+    "repeated_points": "{count} points repeat an earlier one, timings and all, and were skipped; the first: {first}",
     "pooled_points": "{count} points were measured again; their timings were pooled; the first: {first}",
+    "unfinished_file": "{first}",
+    "rows_are_tokens": "{first}",
     "inconsistent_median": "{count} stated medians differ from the median of their samples; the first: {first}",
 }
 
@@ -25,7 +28,7 @@ class Gatherer:
     """Points in the order they are added, each thing measured once, with what was wrong counted."""
 
     def __init__(self) -> None:
-        self._points: dict[str, Point] = {}
+        self._points: dict[tuple[str, ...], Point] = {}
         self._counts: dict[str, int] = {}
         self._first: dict[str, tuple[str, int | None]] = {}
 
@@ -38,25 +41,25 @@ class Gatherer:
             line: where in the file, 1-based.
             label: what to call the entry in a warning.
         """
-        name = label or point.config_key
+        name = label or json.dumps(point.known_config)
         raw = list(samples)
         good = tuple(value for value in map(positive, raw) if value is not None)
         if len(good) < len(raw):
             self.count("unusable_samples", name, line, len(raw) - len(good))
-        failure = point.failure or (NO_USABLE_SAMPLE if raw and not good else None)
-        self._keep(replace(point, samples_ms=good, failure=None if good else failure), name, line)
+        reason = point.reason or (NO_USABLE_SAMPLE if raw and not good else None)
+        self._keep(replace(point, rounds=(good,) if good else (), reason=None if good else reason), name, line)
 
     def _keep(self, point: Point, name: str, line: int | None) -> None:
         key = point.key
         before = self._points.get(key)
         if before is None:
             self._points[key] = point
-        elif before.samples_ms == point.samples_ms or not point.samples_ms:
+        elif not point.rounds or point.rounds[0] in before.rounds:
             self.count("repeated_points", name, line)
         else:
-            if before.samples_ms:
+            if before.rounds:
                 self.count("pooled_points", name, line)
-            self._points[key] = replace(before, samples_ms=before.samples_ms + point.samples_ms, failure=None)
+            self._points[key] = replace(before, rounds=before.rounds + point.rounds, reason=None)
 
     def malformed(self, reason: str, line: int | None = None) -> None:
         """Count an entry that cannot be used."""
@@ -91,6 +94,11 @@ def positive(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) and value > 0 else None
+
+
+def whole(value: object) -> int | None:
+    """Return an integer as it is; null for everything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def scalars(values: Any) -> dict[str, Value] | None:

@@ -11,9 +11,9 @@ import json
 import re
 from statistics import median
 
-from traceanalyzer.tune.formats.gather import Gatherer, number, positive
+from traceanalyzer.tune.formats.gather import Gatherer, number, positive, whole
 from traceanalyzer.tune.formats.source import Source
-from traceanalyzer.tune.sweep import Point, Value, whole
+from traceanalyzer.tune.sweep import Point, Value
 
 NAME = "log"
 TITLE = "a log of lines such as 'conc=1 bm=16 bn=32 bk=128 sk=1 median=10.1 ms samples=[10.1]'"
@@ -43,6 +43,9 @@ _CONFIG = {
     "ns": "num_stages",
     "stages": "num_stages",
 }
+UNSAID = ("num_warps", "num_stages")
+"""Parameters that decide about the time and that such logs tend to leave out; null where they do."""
+
 _TO_MS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
 
 _WORD = re.compile(r"([A-Za-z_]\w*)=(\[[^\]]*\]?|\S+)")
@@ -94,13 +97,25 @@ def _measurement(
         return
     if not samples and stated is None:
         reason = _WORD.sub("", line).strip(" :-") or "no timing"
-        into.add(Point(shape, config, failure=reason), [], number_)
+        into.add(_point(shape, config, reason), [], number_)
         return
     good = [value for value in map(positive, samples) if value is not None]
     if good and stated is not None and abs(median(good) - stated) > 0.01 * stated + 0.001:
         into.count("inconsistent_median", f"{stated:g} for samples with median {median(good):g}", number_)
     values = samples or [stated]
-    into.add(Point(shape, config), [v * scale if isinstance(v, float) else v for v in values], number_)
+    into.add(_point(shape, config), [v * scale if isinstance(v, float) else v for v in values], number_)
+
+
+def _point(shape: dict[str, Value], config: dict[str, Value], reason: str | None = None) -> Point:
+    rest = {key: value for key, value in shape.items() if key not in ("m", "concurrency")}
+    return Point(
+        kernel=None,
+        m=whole(shape.get("m")),
+        concurrency=whole(shape.get("concurrency")),
+        config={**config, **{name: config.get(name) for name in UNSAID}},
+        shape=rest,
+        reason=reason,
+    )
 
 
 def _shape(words: dict[str, str], top_k: int | None) -> dict[str, Value]:
