@@ -22,16 +22,24 @@ class Trace:
         metadata: what the file says about itself.
         events: every complete event, columns of ``ingest.schema.EVENT_SCHEMA``; ``start_ns`` is relative to
             ``metadata.base_ns``. Lazy: a filter or projection reads only what it needs.
+        store: where the events lie, when they lie in a store.
     """
 
     metadata: TraceMetadata
     events: pl.LazyFrame
+    store: Store | None = None
 
     @classmethod
     def from_store(cls, store: Store) -> Trace:
         """Open an ingested trace; nothing is read until a view is asked for."""
         base = store.metadata.base_ns
-        return cls(store.metadata, store.scan().with_columns(pl.col("start_ns") - base))
+        return cls(store.metadata, store.scan().with_columns(pl.col("start_ns") - base), store)
+
+    def events_of(self, *categories: str) -> pl.LazyFrame:
+        """Return the events of some categories; of a store only the files that hold them are read."""
+        if self.store is None:
+            return self.events.filter(pl.col("cat").cast(pl.String).is_in(categories))
+        return self.store.scan(categories).with_columns(pl.col("start_ns") - self.metadata.base_ns)
 
     @property
     def rank(self) -> int | None:
@@ -56,9 +64,8 @@ class Trace:
     def launches(self) -> pl.DataFrame:
         """Host calls that may have started GPU work: those of a runtime or driver category with a correlation."""
         return (
-            self.events.filter(
-                pl.col("cat").cast(pl.String).is_in(LAUNCH_CATEGORIES), pl.col("correlation").is_not_null()
-            )
+            self.events_of(*LAUNCH_CATEGORIES)
+            .filter(pl.col("correlation").is_not_null())
             .select(
                 "index", "name", "pid", "tid", "start_ns", "dur_ns", "correlation", "external_id", "launched_kernel"
             )
@@ -70,7 +77,7 @@ class Trace:
     def annotations(self) -> pl.DataFrame:
         """Ranges that user code marked (category user_annotation), in order of start."""
         return (
-            self.events.filter(pl.col("cat").cast(pl.String) == "user_annotation")
+            self.events_of("user_annotation")
             .select("index", "name", "pid", "tid", "start_ns", "dur_ns", "external_id")
             .sort("start_ns", "index")
             .collect()
@@ -79,11 +86,8 @@ class Trace:
     @cached_property
     def _gpu_events(self) -> pl.DataFrame:
         return (
-            self.events.filter(
-                pl.col("cat").cast(pl.String).is_in(DEVICE_CATEGORIES),
-                pl.col("dur_ns") > 0,
-                pl.col("name").is_not_null(),
-            )
+            self.events_of(*DEVICE_CATEGORIES)
+            .filter(pl.col("dur_ns") > 0, pl.col("name").is_not_null())
             .with_columns(is_kernel=pl.col("cat").cast(pl.String) == "kernel")
             .sort("start_ns", "index")
             .collect()
@@ -94,7 +98,8 @@ class Trace:
         next_start = pl.col("start_ns").shift(-1).over("pid", "tid")
         end = pl.col("start_ns") + pl.col("dur_ns")
         return (
-            self.events.filter(pl.col("cat").cast(pl.String) == "cpu_op", pl.col("name").is_not_null())
+            self.events_of("cpu_op")
+            .filter(pl.col("name").is_not_null())
             .sort("start_ns", -pl.col("dur_ns"), "index")
             .filter(next_start.is_null() | (next_start >= end), pl.col("dur_ns") > 0)
             .with_columns(is_kernel=pl.lit(True), device=pl.lit(None, dtype=pl.Int32))
