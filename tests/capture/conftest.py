@@ -1,0 +1,44 @@
+"""A fake server for each test, and the command run against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from fake_server import Behaviour, FakeServer
+
+from traceanalyzer.cli.main import cli
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
+    """Start servers; each writes its traces to ``profiles`` unless told otherwise."""
+    with ExitStack() as stack:
+
+        def start(**does: Any) -> FakeServer:
+            folder = does.pop("profile_dir", tmp_path / "profiles")
+            if folder is not None:
+                folder.mkdir(exist_ok=True)
+            return stack.enter_context(FakeServer(Behaviour(profile_dir=folder, **does)))
+
+        yield start
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run ``traceanalyzer capture`` with short waits and a small load of four requests."""
+    monkeypatch.setattr("traceanalyzer.capture.files.POLL", 0.01)
+    monkeypatch.setattr("traceanalyzer.capture.files.SETTLE", 0.05)
+    monkeypatch.delenv("VLLM_TORCH_PROFILER_DIR", raising=False)
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+
+    def invoke(server: FakeServer, *options: str, profile_dir: Path | None = tmp_path / "profiles") -> Result:
+        seen = () if profile_dir is None else ("--profile-dir", str(profile_dir))
+        load = ("--concurrency", "4", "--input-tokens", "16", "--output-tokens", "6", "--file-timeout", "2")
+        return CliRunner().invoke(cli, ["capture", server.url, *load, *seen, "--no-cache", *options])
+
+    return invoke

@@ -1,0 +1,201 @@
+"""Requests to the one server that the user named: no proxies, no redirects, the API key in no message."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from traceanalyzer.problems import TraceError
+
+LONGEST_BODY = 1 << 20
+LONGEST_LINE = 1 << 20
+BODY_SHOWN = 300
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a server listens.
+
+    Attributes:
+        scheme: http or https.
+        host, port: as given; the port is the scheme's where none is given.
+        prefix: path below which the API lies, without a slash at its end; ``/v1`` is cut off.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str
+
+    @classmethod
+    def parse(cls, url: str) -> Endpoint:
+        """Read ``http://host:8000``, ``host:8000`` or ``https://host/prefix/v1``.
+
+        Raises:
+            TraceError: it is no such URL, or holds a password (which would end up in logs).
+        """
+        try:
+            parts = urlsplit(url if "://" in url else f"http://{url}")
+            port = parts.port
+        except ValueError as error:
+            raise TraceError(url, f"is not a URL ({error})") from error
+        if parts.username or parts.password:
+            raise TraceError(
+                parts.hostname or "URL", "a URL with a password is refused; put the key in the environment"
+            )
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise TraceError(url, "is not an http or https URL")
+        prefix = parts.path.rstrip("/").removesuffix("/v1")
+        return cls(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), prefix)
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the server runs on this machine by its address."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.prefix}"
+
+
+@dataclass(frozen=True)
+class Response:
+    """A whole answer."""
+
+    status: int
+    text: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is 2xx."""
+        return 200 <= self.status < 300
+
+    def json(self) -> Any:
+        """Return the body as JSON, or null when it is none."""
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            return None
+
+    @property
+    def reason(self) -> str:
+        """What the server said went wrong, in short."""
+        return f"{self.status} {_message(self.json()) or self.text.strip()[:BODY_SHOWN]}".strip()
+
+
+class UnreachableError(TraceError):
+    """The server did not answer, or stopped answering."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """Sends requests to one endpoint.
+
+    Attributes:
+        endpoint: the server.
+        key: sent as a bearer token; null for none. Never shown.
+        connect_timeout: seconds to wait for a connection.
+    """
+
+    endpoint: Endpoint
+    key: str | None = None
+    connect_timeout: float = 10.0
+
+    def __repr__(self) -> str:
+        return f"Client({self.endpoint}, key {'set' if self.key else 'not set'})"
+
+    def request(self, method: str, path: str, body: Any = None, *, timeout: float = 30.0) -> Response:
+        """Send one request and read the whole answer.
+
+        Raises:
+            UnreachableError: no connection, no answer in time, or the connection broke.
+        """
+        connection = self.connect(timeout)
+        try:
+            self.send(connection, method, path, body)
+            answer = connection.getresponse()
+            return Response(answer.status, answer.read(LONGEST_BODY).decode("utf-8", errors="replace"))
+        except (OSError, http.client.HTTPException) as error:
+            raise self.unreachable(f"{method} {path}", error) from error
+        finally:
+            connection.close()
+
+    def connect(self, timeout: float) -> http.client.HTTPConnection:
+        """Open a connection whose later reads may take ``timeout`` seconds.
+
+        Raises:
+            UnreachableError: it cannot be opened.
+        """
+        connection: http.client.HTTPConnection
+        wait = min(self.connect_timeout, timeout)
+        if self.endpoint.scheme == "https":
+            context = ssl.create_default_context()
+            connection = http.client.HTTPSConnection(
+                self.endpoint.host, self.endpoint.port, timeout=wait, context=context
+            )
+        else:
+            connection = http.client.HTTPConnection(self.endpoint.host, self.endpoint.port, timeout=wait)
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise self.unreachable("connecting", error) from error
+        connection.sock.settimeout(timeout)
+        return connection
+
+    def send(self, connection: http.client.HTTPConnection, method: str, path: str, body: Any) -> None:
+        """Write a request with a JSON body; null sends none."""
+        headers = {"Accept": "application/json", "User-Agent": "traceanalyzer"}
+        data = None
+        if body is not None:
+            data = json.dumps(body).encode()
+            headers["Content-Type"] = "application/json"
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        connection.request(method, self.endpoint.prefix + path, body=data, headers=headers)
+
+    def unreachable(self, what: str, error: Exception) -> UnreachableError:
+        """Put a failure of the connection in words."""
+        told = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        return UnreachableError(str(self.endpoint), f"{what}: {told}")
+
+
+@contextmanager
+def event_stream(answer: http.client.HTTPResponse) -> Iterator[Iterator[str]]:
+    """Yield the data of server-sent events until ``[DONE]`` or the end of the answer."""
+    try:
+        yield _events(answer)
+    finally:
+        answer.close()
+
+
+def _events(answer: http.client.HTTPResponse) -> Iterator[str]:
+    while line := answer.readline(LONGEST_LINE):
+        text = line.decode("utf-8", errors="replace").strip()
+        if text.startswith("data:"):
+            data = text.removeprefix("data:").strip()
+            if data == "[DONE]":
+                return
+            yield data
+
+
+def _message(found: Any) -> str | None:
+    """Find the text of an error document: OpenAI's ``error.message``, FastAPI's ``detail``, or ``message``."""
+    if not isinstance(found, dict):
+        return None
+    error = found.get("error")
+    nested = error.get("message") if isinstance(error, dict) else error
+    told = nested or found.get("detail") or found.get("message")
+    return None if told is None else str(told)[:BODY_SHOWN]
