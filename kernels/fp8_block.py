@@ -188,8 +188,6 @@ SPACE = SearchSpace(
         "group_m": (1, 8),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1, 2, 3, 4, 5),
-        "waves_per_eu": (None, 2),
-        "matrix_instr_nonkdim": (None, 16),
     },
     constraints=(
         *COMMON_CONSTRAINTS,

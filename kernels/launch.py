@@ -107,6 +107,9 @@ class KernelSpec:
         reference: case -> the right result in float64, computed with torch alone.
         traffic: (problem, config) -> what is moved.
         tolerance: largest permitted error relative to the largest absolute value of the reference.
+        grouped: whether the rows are spread over experts.
+        k_step: k must be a multiple of this.
+        n_step: n must be a multiple of this.
     """
 
     name: str
@@ -119,6 +122,21 @@ class KernelSpec:
     reference: Callable[[Case], torch.Tensor]
     traffic: Callable[[Problem, Config], Traffic]
     tolerance: float
+    grouped: bool = False
+    k_step: int = 1
+    n_step: int = 1
+
+    def fault(self, problem: Problem) -> str | None:
+        """Return why this kernel cannot do a problem, or null."""
+        if problem.dtype not in self.dtypes:
+            return f"{self.name} takes {', '.join(self.dtypes)}, not {problem.dtype}"
+        if self.grouped and problem.experts is None:
+            return f"{self.name} needs experts and top_k"
+        if not self.grouped and problem.experts is not None:
+            return f"{self.name} is a dense product; experts and top_k do not apply"
+        if problem.k % self.k_step or problem.n % self.n_step:
+            return f"{self.name} needs k in multiples of {self.k_step} and n of {self.n_step}"
+        return None
 
     def compile_case(self, problem: Problem, target: Target) -> Case:
         """Return a case without data, good for compiling only."""

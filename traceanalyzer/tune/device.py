@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traceanalyzer.hardware.gpus import Gpu, known_gpus
-from traceanalyzer.kernels.target import Target
+from traceanalyzer.hardware.lookup import find_gpu
+from traceanalyzer.kernels.target import Target, find_target
 
 KIB = 1024
 
@@ -92,35 +93,24 @@ class Device:
         return self.units * max(1, min(by_registers, by_shared, limits.warps // num_warps, limits.programs))
 
 
-def device_of(target: Target, gpu: str | None = None) -> Device:
-    """Return the figures of a GPU of this architecture: the one named, or the table's first.
+def device_of(target: Target | None = None, gpu: str | None = None) -> Device:
+    """Return the figures of a GPU: the one named, or the table's first of an architecture.
 
     Raises:
-        ValueError: the GPU is unknown, is of another architecture, or none of this architecture is known.
+        ValueError: neither is given, the GPU is unknown or of another architecture, or its figures are not known.
     """
-    fitting = [known for known in known_gpus() if known.target == target.name]
     if gpu is not None:
-        named = [known for known in known_gpus() if gpu.lower() in known.name.lower()]
-        if not named:
-            raise ValueError(f"unknown GPU {gpu!r} (known: {', '.join(known.name for known in known_gpus())})")
-        fitting = [known for known in named if known.target == target.name]
-        if not fitting:
-            raise ValueError(f"{named[0].name} is {named[0].target}, not {target.name}")
+        named = find_gpu(gpu)
+        own = find_target(named.target or "")
+        if target is not None and own != target:
+            raise ValueError(f"{named.name} is {own.name}, not {target.name}")
+        return _device(named, own)
+    if target is None:
+        raise ValueError("an architecture or a GPU is needed")
+    fitting = [known for known in known_gpus() if known.target == target.name]
     if not fitting:
-        raise ValueError(f"the GPU table has no GPU of {target.name}; name one of the same kind with --gpu")
+        raise ValueError(f"no GPU of {target.name} is in the table; name one of the same kind with --gpu")
     return _device(fitting[0], target)
-
-
-def target_of_gpu(gpu: str) -> str:
-    """Return the architecture of a GPU by its name.
-
-    Raises:
-        ValueError: no GPU of the table has this in its name.
-    """
-    named = [known for known in known_gpus() if gpu.lower() in known.name.lower() and known.target]
-    if not named:
-        raise ValueError(f"unknown GPU {gpu!r} (known: {', '.join(known.name for known in known_gpus())})")
-    return str(named[0].target)
 
 
 def _device(gpu: Gpu, target: Target) -> Device:

@@ -10,12 +10,13 @@ The terms and the four constants were chosen with two tables in view (docs/tunin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from traceanalyzer.kernels.launch import Traffic
 from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.tune.assembly import Assembly, Instructions
 from traceanalyzer.tune.compilation import CompileFacts
 from traceanalyzer.tune.device import Device
 
@@ -86,6 +87,32 @@ def _memory_seconds(traffic: Traffic, in_flight: float, device: Device) -> float
     from_memory = in_flight * min(1.0, traffic.unique_bytes / loaded)
     reached = min(1.0, from_memory / (device.bandwidth * LATENCY_S))
     return max(traffic.unique_bytes / (device.bandwidth * reached), loaded / (L2_OVER_MEMORY * device.bandwidth))
+
+
+def preselect(
+    problem: Problem,
+    configs: Sequence[Config],
+    traffic: Callable[[Problem, Config], Traffic],
+    device: Device,
+    keep: int,
+) -> tuple[Config, ...]:
+    """Return the ``keep`` candidates whose tile alone looks best, in their order: all that can be said uncompiled.
+
+    Registers are taken as the accumulator's and 64 more a thread; vector work and spills are not known.
+    """
+    if len(configs) <= keep:
+        return tuple(configs)
+    guesses = {config: _guess(config, device) for config in configs}
+    scores = {c: score(problem, c, guesses[c], traffic(problem, c), device) for c in configs}
+    chosen = set(ordered(scores)[:keep])
+    return tuple(config for config in configs if config in chosen)
+
+
+def _guess(config: Config, device: Device) -> CompileFacts:
+    threads = config.num_warps * device.target.warp_size
+    registers = config.block_m * config.block_n // threads + 64
+    blank = Instructions()
+    return CompileFacts("", 0, Assembly(registers, None, None, None, blank, blank))
 
 
 def ordered(scores: Mapping[Config, Score]) -> tuple[Config, ...]:

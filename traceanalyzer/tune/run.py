@@ -124,19 +124,19 @@ def start_worker(module: str, device: str, environment: Mapping[str, str] | None
     return Worker("traceanalyzer.tune.measure_worker", [module, device], variables)
 
 
-def describe(worker: Worker) -> Description:
-    """Ask where the process measures.
+def open_bench(kernel: str, backend: str, worker: Worker) -> Bench:
+    """Ask the process where it measures.
 
     Raises:
-        TraceError: it cannot measure: no GPU, the backend is not installed.
+        TraceError: it cannot measure: there is no GPU, or the backend is not installed.
     """
     try:
         answer = worker.ask({"op": "describe"}, START_TIMEOUT_S)
     except WorkerError as failure:
         reason = str(failure).partition(": ")[2] or str(failure)
         hint = "; 'tune screen' ranks candidates without one, and --device interpret tries the machinery"
-        raise TraceError("tune run", reason + (hint if "GPU" in reason else "")) from None
-    return Description(answer["device"], answer["versions"], answer["measured"])
+        raise TraceError(f"backend {backend}", reason + (hint if "GPU" in reason else "")) from None
+    return Bench(kernel, backend, worker, Description(answer["device"], answer["versions"], answer["measured"]))
 
 
 @dataclass

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from traceanalyzer.kernels.problem import Config
+from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.routing import draw_experts
+from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, SearchSpace
 from traceanalyzer.tune.backends.local import gpu_session
 from traceanalyzer.tune.session import Operation, Session, Task
 
@@ -20,6 +21,22 @@ if TYPE_CHECKING:
 KERNELS = ("fused_moe",)
 VLLM = "vllm.model_executor.layers.fused_moe"
 TOLERANCE = 3e-2
+
+SPACE = SearchSpace(
+    axes={
+        "block_m": (16, 32, 64, 128),
+        "block_n": (32, 64, 128, 256),
+        "block_k": (64, 128, 256),
+        "group_m": (1, 16, 32, 64),
+        "num_warps": (4, 8),
+        "num_stages": (2, 3, 4, 5),
+    },
+    constraints=COMMON_CONSTRAINTS,
+    shapes={
+        "mixtral-8x7b": Problem(2, 28672, 4096, experts=8, top_k=2),
+        "qwen3-30b-a3b": Problem(8, 1536, 2048, experts=128, top_k=8),
+    },
+)
 
 
 def open_session(device: str) -> Session:

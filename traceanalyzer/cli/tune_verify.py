@@ -1,0 +1,61 @@
+"""``traceanalyzer tune verify``: what a change of tile brought, before and after measured in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from traceanalyzer.cli.common import emit_json, show_warnings
+from traceanalyzer.cli.tune_options import (
+    KERNELS,
+    measure_options,
+    problem_options,
+    problems_to_measure,
+    routing_draws,
+    usage_errors,
+)
+from traceanalyzer.tune.backends import BACKENDS
+
+
+@click.command()
+@problem_options(KERNELS)
+@measure_options
+@click.option("--before", "before_text", required=True, help="The tile so far, such as 32x256x128x1,num_warps=8.")
+@click.option("--after", "after_text", required=True, help="The new one.")
+@click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Rounds.")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=120.0, show_default=True,
+              help="Seconds for one candidate.")  # fmt: skip
+def verify(
+    kernel: str, shape: str, dtype: str | None, backend: str, device: str, m_text: str | None,
+    concurrency: str | None, routings: Sequence[str], samples: int, budget_s: float | None, output: Path | None,
+    seed: int, as_json: bool, before_text: str, after_text: str, rounds: int, timeout_s: float,
+) -> None:  # fmt: skip
+    """Prove a change: measure before and after in turns, and say what it brought on the kernel."""
+    from traceanalyzer.report import tune as report
+    from traceanalyzer.report.console import console
+    from traceanalyzer.tune.journal import Journal
+    from traceanalyzer.tune.run import Job, Settings, measure, open_bench, start_worker
+    from traceanalyzer.tune.spec_text import parse_config
+    from traceanalyzer.tune.verify import compare
+
+    with usage_errors():
+        problems = problems_to_measure(kernel, shape, dtype, device, m_text, concurrency)
+        draws = routing_draws(problems, routings)
+        before, after = parse_config(before_text), parse_config(after_text)
+    if before == after:
+        raise click.UsageError("--before and --after are the same configuration")
+    settings = Settings(rounds, samples, None, budget_s, timeout_s, seed)
+    todo = [Job(problem, draw, (before, after)) for problem in problems for draw in draws]
+    journal = Journal(output)
+    with start_worker(BACKENDS[backend], device) as worker, report.progress("measuring") as advance:
+        bench = open_bench(kernel, backend, worker)
+        outcomes = measure(bench, todo, settings, journal, progress=advance)
+    show_warnings(journal.warnings)
+    compared = [(outcome.job, compare(outcome, before, after)) for outcome in outcomes]
+    if as_json:
+        emit_json(report.verify_document(bench, compared))
+        return
+    out = console()
+    out.print(report.render_verify(bench, compared, out.width))
