@@ -20,6 +20,7 @@ EVENT_COLUMNS: dict[str, pl.DataType] = {
     "name": pl.Categorical(),
     "is_kernel": pl.Boolean(),  # false for copies and memsets
     "step": pl.Int32(),  # of its rank; null outside of steps
+    "whole": pl.Boolean(),  # in a complete step
     "counts": pl.Boolean(),  # in a complete step that is no dummy
     "block": pl.Int32(),
     "role": pl.Categorical(),
@@ -70,15 +71,15 @@ def _events_of(member: Member, origin: int) -> pl.DataFrame:
     )
     if member.trace.cpu_only:
         events = _with_runs_of_collectives(member, events, cut)
-    counted = cut.steps.filter(own, "complete", pl.col("phase") != "dummy").select("step", counts=pl.lit(True))
+    whole = cut.steps.filter(own, "complete").select("step", counts=pl.col("phase") != "dummy", whole=pl.lit(True))
     read = _readings(events)
     return (
         events.join(read, on=["name", "extra", "input_dims", "input_types"], how="left", nulls_equal=True)
-        .join(counted, on="step", how="left")
+        .join(whole, on="step", how="left")
         .with_columns(
             pl.lit(member.rank, dtype=pl.Int32).alias("rank"),
             pl.col("start_ns") + origin,
-            pl.col("counts").fill_null(value=False),
+            pl.col("whole", "counts").fill_null(value=False),
             pl.col("role").cast(pl.Categorical),
             pl.col("kind").is_not_null().alias("is_comm"),
         )

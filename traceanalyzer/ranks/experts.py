@@ -16,7 +16,8 @@ class Experts:
     """Time of expert kernels.
 
     Attributes:
-        per_rank_ns: expert products of each rank, in complete steps that are no dummies.
+        per_rank_ns: expert products of each rank in complete steps, dummies included: a rank without requests of its
+            own still computes other ranks' tokens.
         max_over_mean: the busiest rank over the mean.
         coefficient_of_variation: standard deviation over mean.
         combine_wait_ns: by rank, waiting in the exchange that follows the experts; null where there is none.
@@ -40,7 +41,7 @@ def find_experts(events: pl.DataFrame, calls: pl.DataFrame, stage_of: Mapping[in
     """
     role = pl.col("role").cast(pl.String)
     sums = (
-        events.filter(role.is_in(EXPERT_ROLES), "counts").group_by("rank").agg(ns=pl.col("dur_ns").sum()).sort("rank")
+        events.filter(role.is_in(EXPERT_ROLES), "whole").group_by("rank").agg(ns=pl.col("dur_ns").sum()).sort("rank")
     )
     if sums.is_empty():
         return None

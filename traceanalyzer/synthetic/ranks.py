@@ -61,7 +61,7 @@ class JobTruth:
         collectives: by kind and ranks; of recorded calls whose ranks are all at hand.
         calls: every call, recorded or not.
         layers: by rank.
-        expert_ns: by rank, time of expert products in recorded steps with requests.
+        expert_ns: by rank, time of expert products in recorded steps, dummies included.
         bubble_share: of the stages' cycles between recorded steps, the part without work or transfer; null
             without a pipeline.
         dummy_steps: by rank.
@@ -243,7 +243,6 @@ def _collective_truths(job: JobSpec, calls: list[CallTruth]) -> tuple[Collective
 
 
 def _expert_ns(job: JobSpec, rank: int, timeline: Timeline) -> int:
-    idle = {step for dp, step in job.dummies if dp == job.place(rank)["dp"]}
     first = job.first_step.get(rank, 0)
     return sum(
         record.dur_ns
@@ -251,7 +250,6 @@ def _expert_ns(job: JobSpec, rank: int, timeline: Timeline) -> int:
         if record.spec.role in {"moe_gate_up", "moe_down"}
         and record.step is not None
         and record.step >= first
-        and record.step not in idle
     )
 
 
