@@ -12,14 +12,17 @@ from traceanalyzer.cli.common import emit_json, json_option, show_warnings
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--top-k", type=click.IntRange(min=1), help="Experts a token, where the file names the concurrency only.")
+@click.option("--format", "format_name", help="What the file is, where it cannot be recognised.")
 @json_option
-def import_(file: Path, top_k: int | None, as_json: bool) -> None:
-    """Read measured tiles from FILE: a sweep of ours, or a log of 'conc=1 bm=16 bn=32 ...' lines."""
+def import_(file: Path, top_k: int | None, format_name: str | None, as_json: bool) -> None:
+    """Read measured tiles from FILE: sweeps of ours and of other tuners, logs of 'conc=1 bm=16 ...' lines."""
     from traceanalyzer.report import tune as report
     from traceanalyzer.report.console import console
-    from traceanalyzer.tune.imports import import_points
+    from traceanalyzer.tune.formats import NAMES, read_sweep
 
-    sweep = import_points(file, top_k)
+    if format_name is not None and format_name not in NAMES:
+        raise click.UsageError(f"unknown format {format_name!r} (known: {', '.join(NAMES)})")
+    sweep = read_sweep(file, top_k, format_name)
     show_warnings(sweep.warnings)
     if as_json:
         emit_json(report.points_document(sweep))
