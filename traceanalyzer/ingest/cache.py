@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -72,7 +73,7 @@ class Cache:
 
     def key(self, path: str, status: os.stat_result, file: BinaryIO) -> str:
         """Return the key of a file's content, hashing it unless the index knows it already."""
-        name = os.path.abspath(path)
+        name = str(Path(path).absolute())
         index = self.directory / "index" / hashlib.blake2b(name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         state = f"{status.st_size} {status.st_mtime_ns} {status.st_ino} {status.st_dev}"
         try:
@@ -81,11 +82,9 @@ class Cache:
                 return key
         except (OSError, UnicodeDecodeError):
             pass
-        key = content_key(file, os.path.basename(name))
-        try:
+        key = content_key(file, Path(name).name)
+        with suppress(OSError):  # the next run hashes again
             _write_atomically(index, f"{state}\n{key}")
-        except OSError:
-            pass  # the next run hashes again
         return key
 
     def load(self, key: str, path: str) -> Loaded | None:

@@ -20,7 +20,7 @@ MAX_TIME_NS = 2**62
 """Times from here on are no times: the sum of two of them would not fit in 64 bit."""
 
 
-class NeedsExactTimes(Exception):
+class NeedsExactTimes(Exception):  # noqa: N818  it is an answer, not an error
     """The float decoder met times as text or beyond the exact range of a float; decode again from the text."""
 
 

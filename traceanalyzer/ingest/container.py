@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Protocol
@@ -17,6 +18,7 @@ from traceanalyzer.problems import TraceError, TraceWarning
 
 READ_BYTES = 64 << 10
 OUTPUT_BYTES = 1 << 20
+PIECE_BYTES = 16 << 10
 MAX_LAYERS = 4
 MAX_RATIO = 250
 BOMB_FLOOR_BYTES = 1 << 30
@@ -98,6 +100,13 @@ class Plain:
         again = Plain(self.path, self.source, self.on_read)
         again.peel()
         return again
+
+    def stored_size(self) -> int:
+        """Return the size of the file now: another than at the start if it grew while it was read."""
+        try:
+            return os.fstat(self.source.fileno()).st_size
+        except (OSError, AttributeError, ValueError):
+            return self.stored_bytes
 
     def peek(self, size: int) -> bytes:
         """Return up to ``size`` first bytes without consuming them."""
@@ -213,7 +222,7 @@ class _Gunzip:
             while not member.eof:
                 try:
                     block = member.decompress(data, OUTPUT_BYTES)
-                except (isal_zlib.error, zlib.error, ValueError) as error:
+                except Exception as error:  # isal has its own exceptions
                     yield from self._rescue(start, produced)
                     self._plain.lost("gzip", str(error).split(": ")[-1], consumed)
                     data, consumed = self._next_member(data[1:], consumed + 1)
@@ -297,7 +306,7 @@ def _after_gzip_header(head: bytes) -> int | None:
 def _inflate_carefully(source: BinaryIO, data: bytes, known: int) -> Iterator[bytes]:
     """Yield what follows the first ``known`` bytes of raw deflate data, up to the damage."""
     inflate, produced = zlib.decompressobj(-15), 0
-    while data and not inflate.eof:
+    while data:
         step = len(data) if produced + len(data) * 1100 < known else 1
         for piece in (data[i : i + step] for i in range(0, len(data), step)):
             try:
@@ -315,39 +324,26 @@ def _inflate_carefully(source: BinaryIO, data: bytes, known: int) -> Iterator[by
 
 def _peel(below: Iterator[bytes], make: Callable[[], Decompressor], kind: str, plain: Plain) -> Iterator[bytes]:
     """Decompress one or more streams of bzip2, xz or zstd."""
-    decompressor, data = make(), b""
-    try:
-        for data in below:
-            rest = data
-            while rest:
-                for at in range(0, len(rest), 16 << 10):
-                    piece = rest[at : at + (16 << 10)]
-                    block = decompressor.decompress(piece)
-                    if block:
-                        yield block
-                    if decompressor.eof:
-                        rest = (decompressor.unused_data + rest[at + len(piece) :]).lstrip(b"\0")
-                        decompressor = make()
-                        break
-                else:
-                    rest = b""
-    except EOFError:
-        return
-    except (OSError, lzma.LZMAError, ValueError, RuntimeError) as error:
-        plain.lost(kind, str(error))
-        return
-    except Exception as error:  # the zstd packages have their own exception classes
-        if "zstd" not in type(error).__module__.lower():
-            raise
-        plain.lost(kind, str(error))
-        return
-    if not decompressor.eof and data:
-        plain.cut_short = plain.cut_short or _in_progress(decompressor)
-
-
-def _in_progress(decompressor: Decompressor) -> bool:
-    """Whether a decompressor has begun a stream and not ended it (a fresh one has not begun)."""
-    return bool(getattr(decompressor, "needs_input", False)) and not decompressor.eof
+    decompressor, begun = make(), False
+    for data in below:
+        rest = data
+        while rest:
+            piece, rest = rest[:PIECE_BYTES], rest[PIECE_BYTES:]
+            try:
+                block = decompressor.decompress(piece)
+            except TraceError:
+                raise
+            except Exception as error:  # each package has its own exceptions
+                plain.lost(kind, str(error))
+                return
+            begun = True
+            if block:
+                yield block
+            if decompressor.eof:
+                rest = (decompressor.unused_data + rest).lstrip(b"\0")
+                decompressor, begun = make(), False
+    if begun:
+        plain.lost(kind, "it ends before the data do (truncated)")
 
 
 def _zstd(path: str) -> Any:
@@ -359,7 +355,7 @@ def _zstd(path: str) -> Any:
             continue
         return found.ZstdDecompressor()
     try:
-        import zstandard
+        zstandard: Any = __import__("zstandard")
     except ImportError:
         raise TraceError(path, "is compressed with zstd; `pip install zstandard`, or decompress it first") from None
     return zstandard.ZstdDecompressor().decompressobj()

@@ -45,7 +45,8 @@ class Decoded:
 
     Attributes:
         events: elements of the event list in it, of every phase.
-        frames: rows by group of files, columns of EVENT_SCHEMA, ``index`` counted from ``first_index``. The group ``pairs`` has the column ``ph`` too and holds begin and end events to be joined later.
+        frames: rows by group of files, columns of EVENT_SCHEMA, ``index`` counted from ``first_index``. The group
+            ``pairs`` has the column ``ph`` too and holds begin and end events to be joined later.
         bad_device, bad_host: positions of complete events without usable times.
         oversize: (group, column, row, text) of ids that do not fit in 64 bit.
         process_names, thread_names: from metadata events.

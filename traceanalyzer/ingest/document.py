@@ -348,11 +348,9 @@ class Document:
         reach = 1 << 16
         while True:
             start = max(0, limit - reach)
-            last = None
-            for last in EVENT_BOUNDARY.finditer(self._buffer, start, limit):
-                pass
-            if last is not None:
-                return last.end()
+            ends = [border.end() for border in EVENT_BOUNDARY.finditer(self._buffer, start, limit)]
+            if ends:
+                return ends[-1]
             if start == 0:
                 return None
             reach *= 16

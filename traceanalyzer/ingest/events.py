@@ -81,7 +81,7 @@ class ArgsType(msgspec.Struct, gc=False):
     """The args of an event (fields of ``ARG_KEYS`` and ``EXTRA_KEYS`` are added below)."""
 
 
-Args = cast(type[ArgsType], msgspec.defstruct("Args", _args_fields(), bases=(ArgsType,), gc=False))  # type: ignore[arg-type]
+Args = cast(type[ArgsType], msgspec.defstruct("Args", _args_fields(), bases=(ArgsType,), gc=False))
 
 
 class Event(msgspec.Struct, gc=False):
@@ -97,6 +97,10 @@ class Event(msgspec.Struct, gc=False):
     args: Args | None = None  # type: ignore[valid-type]
 
 
+NO_RAW = cast(Raw, None)
+"""Default of raw fields: the decoder knows raw values by the type ``Raw`` alone, not ``Raw | None``."""
+
+
 class ExactEvent(msgspec.Struct, gc=False):
     """The same with times as written, for files whose times exceed what a float holds to the nanosecond."""
 
@@ -105,6 +109,6 @@ class ExactEvent(msgspec.Struct, gc=False):
     name: Scalar = None
     pid: Scalar = None
     tid: Scalar = None
-    ts: Raw = msgspec.field(default=None)
-    dur: Raw = msgspec.field(default=None)
+    ts: Raw = NO_RAW
+    dur: Raw = NO_RAW
     args: Args | None = None  # type: ignore[valid-type]

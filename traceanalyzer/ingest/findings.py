@@ -57,7 +57,7 @@ def _warning(code: str, message: str, count: int, place: Place | None) -> TraceW
 def placed(
     warnings: Sequence[TraceWarning], restart: Callable[[], Iterable[bytes]] | None, source: str
 ) -> Iterator[TraceWarning]:
-    """Complete the warnings of a trace: its name, the lines that were not counted, and the place in the message.
+    """Complete the warnings of a trace: its name, and the lines that were not counted.
 
     Args:
         warnings: with byte offsets.
@@ -74,9 +74,7 @@ def placed(
             yield warning.at(source)
             continue
         line = lines.get(warning.byte_offset, warning.line)
-        where = f"byte {warning.byte_offset}" + ("" if line is None else f" (line {line})")
-        first = "the first at " if (warning.count or 0) > 1 and warning.code != "truncated" else "at "
-        yield replace(warning, message=f"{warning.message}, {first}{where}", line=line, source=source)
+        yield replace(warning, line=line, source=source)
 
 
 def _lines(text: Iterable[bytes], offsets: Sequence[int]) -> dict[int, int]:

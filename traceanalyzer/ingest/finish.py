@@ -170,9 +170,8 @@ def _clip(store: Store) -> list[TraceWarning]:
     _rewrite(store, "device", clip)
     longest = cut.sort("raw_ns", descending=True).row(0, named=True)
     message = (
-        f"{cut.height} GPU event(s) have an implausible duration (longer than {longest['raw_ns'] / 1e6:.3f} ms at most, "
-        f"overlapping later kernels of their own stream) and were clipped where the next one starts: "
-        f"first {longest['name']!r}"
+        f"{cut.height} GPU event(s) with an implausible duration (up to {longest['raw_ns'] / 1e6:.3f} ms, overlapping "
+        f"later kernels of their own stream) were clipped where the next one starts; the longest: {longest['name']!r}"
     )
     return [TraceWarning("clipped_durations", message, count=cut.height)]
 

@@ -23,20 +23,19 @@ def replace_oversize(directory: Path, found: Sequence[OversizeId]) -> dict[int, 
     texts = sorted({text for _, _, _, text in found})
     if not texts:
         return {}
-    files = sorted(directory.glob("*.parquet"))
     threshold = 2**64 - 2 * len(texts) - 1_000_000
     used: set[int] = set()
-    for file in files:
-        frame = pl.read_parquet(file, columns=list(IDS))
+    for path in directory.glob("*.parquet"):
+        frame = pl.read_parquet(path, columns=list(IDS))
         for column in IDS:
             used |= set(frame[column].filter(frame[column] >= threshold).unique().to_list())
     free = (number for number in range(2**64 - 1, 0, -1) if number not in used)
     number_of = {text: next(free) for text in texts}
-    for file in sorted({file for file, _, _, _ in found}):
-        path = directory / file
+    for name in sorted({name for name, _, _, _ in found}):
+        path = directory / name
         frame = pl.read_parquet(path)
         for column in IDS:
-            rows = [(row, number_of[text]) for name, of, row, text in found if name == file and of == column]
+            rows = [(row, number_of[text]) for file, of, row, text in found if file == name and of == column]
             if rows:
                 at, numbers = zip(*rows, strict=True)
                 frame = frame.with_columns(frame[column].scatter(list(at), pl.Series(numbers, dtype=pl.UInt64)))

@@ -6,8 +6,9 @@ import errno
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,7 +22,25 @@ from traceanalyzer.ingest.pool import WorkerError, WorkerPool
 from traceanalyzer.ingest.reading import NoTraceError, Progress, read_trace
 from traceanalyzer.ingest.scratch import Scratch
 from traceanalyzer.ingest.store import METADATA_FILE, Store
+from traceanalyzer.ingest.worker import peak_memory
 from traceanalyzer.problems import TraceError, TraceWarning
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What reading the input took.
+
+    Attributes:
+        seconds: wall time.
+        text_bytes: decompressed text that was decoded; 0 when everything came from the cache or from stores.
+        peak_bytes: peak memory of this process and the workers together (the sum of their peaks).
+        processes: workers used; 0 when this process did it alone.
+    """
+
+    seconds: float
+    text_bytes: int
+    peak_bytes: int
+    processes: int
 
 
 @dataclass(frozen=True)
@@ -32,11 +51,13 @@ class IngestResult:
         stores: one a rank trace, in order of the paths.
         sources: every file looked at, those without a trace too.
         warnings: about the input as a whole; those about one trace are in its metadata.
+        effort: what it took.
     """
 
     stores: tuple[Store, ...]
     sources: tuple[Source, ...]
     warnings: tuple[TraceWarning, ...]
+    effort: Effort
 
     @property
     def world_size(self) -> int | None:
@@ -84,9 +105,10 @@ def ingest(
         TraceError: no path holds a trace that can be used, or the output cannot be written.
     """
     found = _Found()
-    with ExitStack() as stack:
-        run = _Run(_open_cache(found) if cache else None, stack.enter_context(WorkerPool(processes)), progress)
-        several = len(paths) > 1 or any(os.path.isdir(path) for path in paths)
+    began = time.perf_counter()
+    with WorkerPool(processes) as pool:
+        run = _Run(_open_cache(found) if cache else None, pool, progress, _total_bytes(paths) if progress else None)
+        several = len(paths) > 1 or any(Path(path).is_dir() for path in paths)
         for path in paths:
             run.path(os.fspath(path), found)
         if not found.stores:
@@ -96,13 +118,15 @@ def ingest(
             for error in found.errors
         ]
         several = several or len(found.stores) > 1
-        result = IngestResult(tuple(found.stores), tuple(found.sources), ())
         if several:
-            store_ranks = [store.metadata.rank for store in found.stores]
-            names = [store.metadata.source.path for store in found.stores]
-            found.warnings += ranks.set_warnings(store_ranks, names, result.world_size)
+            known = [store.metadata for store in found.stores]
+            size = ranks.world_size([each.world_size for each in known])
+            found.warnings += ranks.set_warnings(
+                [each.rank for each in known], [each.source.path for each in known], size
+            )
         stores = tuple(found.stores) if output is None else _write_output(found.stores, output)
-        return replace(result, stores=stores, warnings=tuple(found.warnings))
+        effort = Effort(time.perf_counter() - began, run.text_bytes, peak_memory() + pool.peak_bytes, pool.running)
+        return IngestResult(stores, tuple(found.sources), tuple(found.warnings), effort)
 
 
 def _open_cache(found: _Found) -> Cache | None:
@@ -130,11 +154,13 @@ def _nothing(paths: Sequence[str], found: _Found) -> TraceError:
 class _Run:
     """One call of ``ingest``."""
 
-    def __init__(self, cache: Cache | None, pool: WorkerPool, progress: Progress | None) -> None:
+    def __init__(self, cache: Cache | None, pool: WorkerPool, progress: Progress | None, total: int | None) -> None:
+        self.text_bytes = 0
         self._cache = cache
         self._pool = pool
         self._progress = progress
-        self._done = 0
+        self._total = total
+        self._before = 0
 
     def path(self, path: str, found: _Found) -> None:
         """Read one path as given."""
@@ -143,10 +169,10 @@ class _Run:
                 for name, size, opener in remote.files(path):
                     self._attempt(name, found, lambda: self._stream(name, size, opener))  # noqa: B023
                 return
-            if not os.path.isdir(path):
+            if not Path(path).is_dir():
                 self._file(path, found, chosen=True)
                 return
-            if os.path.exists(os.path.join(path, METADATA_FILE)):
+            if (Path(path) / METADATA_FILE).exists():
                 found.take(_store(path))
                 return
             for name, is_store in inputs.directory_entries(path):
@@ -160,7 +186,7 @@ class _Run:
     def _file(self, path: str, found: _Found, *, chosen: bool) -> None:
         reason = None if chosen else inputs.by_name(path)
         if reason is not None:
-            found.sources.append(Source(path, os.path.getsize(path), "unknown", None, 0, skipped=reason))
+            found.sources.append(Source(path, _size(path), "unknown", None, 0, skipped=reason))
             return
         self._attempt(path, found, lambda: self._local(path), chosen=chosen)
 
@@ -168,6 +194,8 @@ class _Run:
         """Read one file; a file that cannot be used is noted, and the others are still read."""
         try:
             found.take(read())
+            self._before += _size(path)
+            self._report(0)
         except NoTraceError as error:
             found.sources.append(_skipped(error))
             if chosen:
@@ -180,32 +208,31 @@ class _Run:
         status = inputs.check_file(path)
         if status.st_size == 0:
             raise TraceError(path, "the file is empty (0 bytes)")
-        with inputs.opened(path, lambda done: self._report(done, status.st_size)) as plain, _writing(path):
+        with inputs.opened(path, self._report) as plain, _writing(path):
             if self._cache is None:
                 return self._build(plain, status.st_size, None)
             key = self._cache.key(path, status, plain.source)
             loaded = self._cache.load(key, path)
             if loaded is not None:
-                self._report(status.st_size, status.st_size)
                 return loaded
             return self._build(plain, status.st_size, key)
 
     def _stream(self, path: str, size: int | None, opener: Callable[[], Plain]) -> Loaded:
         with _writing(path):
             plain = opener()
-            plain.on_read = lambda done: self._report(done, size)
+            plain.on_read = self._report
             return self._build(plain, size or 0, None)
 
-    def _report(self, done: int, total: int | None) -> None:
+    def _report(self, done: int) -> None:
         if self._progress is not None:
-            self._progress(done, total)
+            self._progress(self._before + done, self._total)
 
     def _build(self, plain: Plain, size: int, key: str | None) -> Loaded:
         """Read the traces of one file into an entry of the cache, or into a temporary directory."""
         scratch = _scratch(self._cache, plain.path) if key is not None else _temporary()
         try:
             entry = self._read_all(plain, size, scratch.path)
-            changed = size and plain.layers == [] and not _same_size(plain.path, size)
+            changed = size != plain.stored_size()
             if changed:
                 entry.warnings.append(TraceWarning("changed_while_read", "the file changed while it was read"))
             write_entry(scratch.path, entry)
@@ -232,7 +259,8 @@ class _Run:
             target = directory / str(len(entry.stores))
             target.mkdir()
             try:
-                read_trace(found.plain, found.size, target, self._pool)
+                store = read_trace(found.plain, found.size, target, self._pool)
+                self.text_bytes += store.metadata.text_bytes
             except TraceError as error:
                 shutil.rmtree(target, ignore_errors=True)
                 errors.append(error)
@@ -248,15 +276,29 @@ class _Run:
 
 
 def _skipped(error: TraceError) -> Source:
-    size = os.path.getsize(error.path) if os.path.isfile(error.path) else 0
-    return Source(error.path, size, "unknown", None, 0, skipped=error.reason)
+    return Source(error.path, _size(error.path), "unknown", None, 0, skipped=error.reason)
 
 
-def _same_size(path: str, size: int) -> bool:
+def _size(path: str) -> int:
+    """Return a file's size, 0 for what is no file."""
     try:
-        return os.path.getsize(path) == size
-    except OSError:
-        return True  # a member or a stream
+        return Path(path).stat().st_size if Path(path).is_file() else 0
+    except (OSError, ValueError):
+        return 0
+
+
+def _total_bytes(paths: Sequence[str]) -> int | None:
+    """Return how many bytes there are to read, or null where that is not known beforehand."""
+    if any(remote.is_remote(path) for path in paths):
+        return None
+    names = [name for path in paths for name in _files(path)]
+    return sum(_size(name) for name in names if inputs.by_name(name) is None)
+
+
+def _files(path: str) -> list[str]:
+    if not Path(path).is_dir():
+        return [path]
+    return [name for name, is_store in inputs.directory_entries(path) if not is_store]
 
 
 def _store(path: str) -> Loaded:

@@ -90,8 +90,8 @@ def directory_entries(path: str) -> Iterator[tuple[str, bool]]:
             yield folder, True
             continue
         for name in sorted(files):
-            full = os.path.join(folder, name)
-            if name.startswith(".") or not os.path.isfile(full):
+            full = str(Path(folder) / name)
+            if name.startswith(".") or not Path(full).is_file():
                 continue
             count += 1
             if count > MAX_FILES:

@@ -52,6 +52,7 @@ class TraceMetadata:
         process_names, thread_names: labels from metadata events, by pid and by ``pid/tid``.
         properties: the remaining scalar keys at the file's root (versions, flags, trace id).
         oversize_ids: ids beyond 64 bit, as text, by the number that replaces them in the frames.
+        text_bytes: size of the trace's text, decompressed.
         warnings: what was odd about the file.
     """
 
@@ -68,4 +69,5 @@ class TraceMetadata:
     thread_names: dict[str, str] = field(default_factory=dict)
     properties: dict[str, Any] = field(default_factory=dict)
     oversize_ids: dict[int, str] = field(default_factory=dict)
+    text_bytes: int = 0
     warnings: tuple[TraceWarning, ...] = ()

@@ -40,6 +40,16 @@ class WorkerPool:
         self._processes = _sensible() if processes is None else processes
         self._workers: list[_Worker] | None = None
 
+    @property
+    def peak_bytes(self) -> int:
+        """Peak memory of the workers together (the sum of their peaks)."""
+        return sum(worker.peak_bytes for worker in self._workers or ())
+
+    @property
+    def running(self) -> int:
+        """How many workers were started."""
+        return len(self._workers or ())
+
     def __enter__(self) -> WorkerPool:
         return self
 
@@ -102,6 +112,7 @@ class _Worker:
     """One process and its pipes."""
 
     def __init__(self) -> None:
+        self.peak_bytes = 0
         environment = os.environ | {"POLARS_MAX_THREADS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-c", START, *sys.path],
@@ -127,6 +138,7 @@ class _Worker:
         if body is None:
             raise WorkerError("a worker process ended unexpectedly (out of memory?)")
         answer = msgspec.msgpack.decode(body, type=Answer)
+        self.peak_bytes = answer.peak_bytes
         if answer.errno is not None:
             raise OSError(answer.errno, answer.error)
         if answer.error is not None:

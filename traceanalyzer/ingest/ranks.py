@@ -43,7 +43,7 @@ def placement(path: str, distributed: Mapping[str, Any]) -> Placement:
     stated, world_size = _integer(distributed.get("rank")), _integer(distributed.get("world_size"))
     if stated is None:
         return Placement(named, world_size, None if named is None else "filename", parallel)
-    warnings = ()
+    warnings: tuple[TraceWarning, ...] = ()
     if named is not None and named != stated and RANK.search(name):
         message = f"the trace says rank {stated}, its file name says rank {named}; the trace is believed"
         warnings = (TraceWarning("rank_conflict", message),)

@@ -84,7 +84,7 @@ def stray_times(events: pl.LazyFrame, others: pl.LazyFrame) -> pl.DataFrame:
     """
     starts = events.select("index", "start_ns").collect()
     host = others.select(pl.col("start_ns").median()).collect().item()
-    middle = starts["start_ns"].median() if host is None else host
+    middle: float | None = host if host is not None else starts.select(pl.col("start_ns").median()).item()
     none = starts.head(0).select("index")
     if middle is None:
         return none

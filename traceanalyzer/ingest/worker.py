@@ -32,9 +32,10 @@ class Task(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """A report, or the error that prevented it."""
+    """A report, or the error that prevented it; with the process's peak memory."""
 
     report: WindowReport | None = None
+    peak_bytes: int = 0
     error: str | None = None
     errno: int | None = None
 
@@ -72,8 +73,18 @@ def main() -> None:
         except Exception as error:
             answer = Answer(error=f"{type(error).__name__}: {error}")
         del data
+        answer.peak_bytes = peak_memory()
         send(out, answer)
     os._exit(0)  # the interpreter has nothing to tidy up
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process has held, in bytes (0 where the system does not tell)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class _Served:
