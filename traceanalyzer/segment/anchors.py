@@ -23,6 +23,9 @@ from traceanalyzer.segment.vocabulary import (
 
 _STRUCTURE = np.zeros(16, dtype=np.bool_)
 _STRUCTURE[[NORM, GEMM, EXPERT, MIXER, POSITION, ROUTE, COMBINE, ACT]] = True
+_MIXING = np.zeros(16, dtype=np.bool_)
+_MIXING[[MIXER, POSITION]] = True
+_PARTING = (ACT, EXPERT, ROUTE, COMBINE, SAMPLE)
 _MERGE_OVER_GEMMS = 2
 
 
@@ -54,13 +57,13 @@ def find_anchors(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int]
     """
     classes = vocabulary.classes[tokens]
     positions = np.flatnonzero(_STRUCTURE[classes])
-    mixing = np.isin(classes[positions], (MIXER, POSITION))
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], mixing, [False])).astype(np.int8)))
-    runs = [
-        _anchor(positions[first:last], tokens, classes, vocabulary)
-        for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-    ]
-    merged = _merge(runs, tokens, vocabulary)
+    mixing = _MIXING[classes[positions]]
+    edges = np.flatnonzero(np.diff(mixing, prepend=False, append=False))
+    first, last = edges[::2], edges[1::2] - 1
+    content = _contents(tokens[positions], first, last, vocabulary)
+    starts, ends = positions[first], positions[last]
+    runs = [Anchor(start, end, *own) for start, end, own in zip(starts.tolist(), ends.tolist(), content, strict=True)]
+    merged = _merge(runs, _between(classes, starts, ends), vocabulary)
     serving = known.union(*(run.tokens for run in merged if run.mixes))
     return [run for run in merged if run.mixes or run.tokens <= serving]
 
@@ -70,21 +73,40 @@ def serving_tokens(tokens: IntArray, vocabulary: Vocabulary) -> frozenset[int]:
     return frozenset().union(*(anchor.tokens for anchor in find_anchors(tokens, vocabulary) if anchor.mixes))
 
 
-def _anchor(where: IntArray, tokens: IntArray, classes: ByteArray, vocabulary: Vocabulary) -> Anchor:
-    own = tokens[where]
-    mixers = own[classes[where] == MIXER]
-    token = int(mixers[0]) if len(mixers) else int(own[0])
-    return Anchor(int(where[0]), int(where[-1]), token, bool(len(mixers)), frozenset(own.tolist()))
+def _contents(
+    tokens: IntArray, first: IntArray, last: IntArray, vocabulary: Vocabulary
+) -> list[tuple[int, bool, frozenset[int]]]:
+    """Token, whether it mixes, and all tokens of each run; runs of the same kernels share one reading."""
+    known: dict[bytes, tuple[int, bool, frozenset[int]]] = {}
+    contents = []
+    for low, high in zip(first.tolist(), last.tolist(), strict=True):
+        own = tokens[low : high + 1]
+        key = own.tobytes()
+        if key not in known:
+            listed = own.tolist()
+            mixers = [token for token in listed if vocabulary.classes[token] == MIXER]
+            known[key] = ((mixers or listed)[0], bool(mixers), frozenset(listed))
+        contents.append(known[key])
+    return contents
 
 
-def _merge(runs: list[Anchor], tokens: IntArray, vocabulary: Vocabulary) -> list[Anchor]:
+def _between(classes: ByteArray, starts: IntArray, ends: IntArray) -> list[tuple[int, int, int]]:
+    """Feed-forward (or sampling) kernels, norms and matrix products between each run and the next."""
+    counts = []
+    for wanted in (_PARTING, (NORM,), (GEMM,)):
+        selected = np.zeros(16, dtype=np.bool_)
+        selected[list(wanted)] = True
+        total = np.concatenate(([0], np.cumsum(selected[classes])))
+        counts.append((total[starts[1:]] - total[ends[:-1] + 1]).tolist())
+    return list(zip(*counts, strict=True))
+
+
+def _merge(runs: list[Anchor], between: list[tuple[int, int, int]], vocabulary: Vocabulary) -> list[Anchor]:
     """Join runs that belong to one block: rope before a projection, a convolution before its scan."""
-    merged: list[Anchor] = []
-    for run in runs:
-        if merged and _same_block(
-            merged[-1], run, vocabulary.classes[tokens[merged[-1].end + 1 : run.start]], vocabulary
-        ):
-            last = merged[-1]
+    merged = runs[:1]
+    for run, gap in zip(runs[1:], between, strict=True):
+        last = merged[-1]
+        if _same_block(last, run, gap, vocabulary):
             token = last.token if last.mixes else run.token
             merged[-1] = Anchor(last.start, run.end, token, last.mixes or run.mixes, last.tokens | run.tokens)
         else:
@@ -92,13 +114,11 @@ def _merge(runs: list[Anchor], tokens: IntArray, vocabulary: Vocabulary) -> list
     return merged
 
 
-def _same_block(last: Anchor, run: Anchor, between: ByteArray, vocabulary: Vocabulary) -> bool:
-    if np.isin(between, (ACT, EXPERT, ROUTE, COMBINE, SAMPLE)).any() or not last.tokens.isdisjoint(run.tokens):
+def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int], vocabulary: Vocabulary) -> bool:
+    parting, norms, products = between
+    if parting or products > _MERGE_OVER_GEMMS or not last.tokens.isdisjoint(run.tokens):
         return False
-    kinds = (vocabulary.mixers[last.token], vocabulary.mixers[run.token])
-    scan = last.mixes and run.mixes and kinds[0] == kinds[1] and kinds[0] in ("mamba", "linear")
-    if not scan and (between == NORM).any():
-        return False
-    return int((between == GEMM).sum()) <= _MERGE_OVER_GEMMS and (
-        not (last.mixes and run.mixes) or kinds[0] == kinds[1]
-    )
+    if not (last.mixes and run.mixes):
+        return not norms
+    kind, other = vocabulary.mixers[last.token], vocabulary.mixers[run.token]
+    return kind == other and (not norms or kind in ("mamba", "linear"))

@@ -17,6 +17,8 @@ from traceanalyzer.segment.vocabulary import EMBED, SAMPLE, IntArray, Vocabulary
 
 _COMMON = 0.6
 """An index or embedding kernel as frequent as this share of the anchors belongs to the blocks."""
+_TRIED = 16
+"""Ends of passes in a step that are tried as the end of the step."""
 _ONE_GRAPH = 0.5
 """Share of a step's events that one launch must have started for the step to be a graph's."""
 
@@ -50,7 +52,8 @@ def split_last(events: pl.DataFrame, steps: list[Step], tokens: IntArray, vocabu
     own = tokens[last.events]
     if any(np.array_equal(own, tokens[step.events]) for step in steps[:-1]):
         return steps
-    for border in _borders(own, _host_or_device_clock(events)[last.events], vocabulary):
+    borders = _borders(own, _host_or_device_clock(events)[last.events], vocabulary)
+    for border in borders[-_TRIED:]:
         if begins(own[border:], own[:border]):
             rest = Step(last.events[border:], last.source, complete=False)
             return [*steps[:-1], replace(last, events=last.events[:border]), rest]

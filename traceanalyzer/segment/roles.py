@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from traceanalyzer.segment.vocabulary import (
@@ -15,11 +17,35 @@ from traceanalyzer.segment.vocabulary import (
     POSITION,
     ROUTE,
     VIEW,
-    BoolArray,
     ByteArray,
     IntArray,
     Vocabulary,
 )
+
+ROLES = (
+    *(
+        "norm",
+        "qkv_proj",
+        "rope",
+        "kv_write",
+        "attention",
+        "o_proj",
+        "router",
+        "moe_routing",
+        "moe_gate_up",
+        "moe_down",
+    ),
+    *("moe_combine", "gate_up", "down", "activation", "quantize", "communication", "copy", "embedding", "lm_head"),
+    *("sampler", "other"),
+)
+"""Every role there is."""
+
+_CODES = {role: code for code, role in enumerate(ROLES)}
+
+
+def role_codes(roles: list[str]) -> ByteArray:
+    """Return positions in ROLES."""
+    return np.array([_CODES[role] for role in roles], dtype=np.int8)
 
 
 def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
@@ -29,102 +55,113 @@ def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
     collective project its output. In the feed-forward the activation parts gate_up from down, and the expert
     kernels are the gate_up half and the down half in order; a product ahead of the routing is the router.
     """
-    classes = vocabulary.classes[tokens]
-    roles: list[str | None] = [vocabulary.roles[token] for token in tokens.tolist()]
-    mixing = np.flatnonzero(np.isin(classes, (MIXER, POSITION)))
-    start, end = (int(mixing[0]), int(mixing[-1])) if len(mixing) else (0, -1)
-    mixers = np.flatnonzero(classes == MIXER)
-    end = int(mixers[-1]) if len(mixers) else end
-    products = [int(p) for p in np.flatnonzero(classes == GEMM)]
+    own = tokens.tolist()
+    block = _Block(
+        classes=vocabulary.classes[tokens].tolist(),
+        active=vocabulary.activates[tokens].tolist(),
+        roles=[vocabulary.roles[token] for token in own],
+    )
+    mixing = block.at(MIXER) or block.at(POSITION)
+    end = mixing[-1] if mixing else -1
+    products = block.at(GEMM)
     for p in products:
-        if p < start or p < end:
-            roles[p] = roles[p] or "qkv_proj"
+        if p < end:
+            block.propose(p, "qkv_proj")
     after = [p for p in products if p > end]
-    output = _output_products(after, end, classes, vocabulary.activates[tokens]) if len(mixing) else []
+    output = _output_products(block, after, end) if mixing else []
     for p in output:
-        roles[p] = roles[p] or "o_proj"
-    _feed_forward(roles, [p for p in after if p not in output], classes, vocabulary.activates[tokens])
-    _experts(roles, [int(p) for p in np.flatnonzero(classes == EXPERT)], vocabulary.activates[tokens])
-    _fill(roles, tokens, classes, vocabulary)
-    return [role or "other" for role in roles]
+        block.propose(p, "o_proj")
+    _feed_forward(block, [p for p in after if p not in output])
+    _experts(block)
+    _fill(block, own, vocabulary)
+    return [role or "other" for role in block.roles]
 
 
-def _output_products(after: list[int], end: int, classes: ByteArray, activates: BoolArray) -> list[int]:
+@dataclass(frozen=True)
+class _Block:
+    """A block's kernels: class, whether it activates, and role as far as it is known."""
+
+    classes: list[int]
+    active: list[bool]
+    roles: list[str | None]
+
+    def at(self, *wanted: int) -> list[int]:
+        return [p for p, kind in enumerate(self.classes) if kind in wanted]
+
+    def propose(self, position: int, role: str) -> None:
+        self.roles[position] = self.roles[position] or role
+
+
+def _output_products(block: _Block, after: list[int], end: int) -> list[int]:
     """The output projection: products up to the next norm, collective or routing, but for a feed-forward's."""
-    stop = next((p for p in range(end + 1, len(classes)) if classes[p] in (NORM, COMM, ROUTE, EXPERT)), len(classes))
+    parting = (NORM, COMM, ROUTE, EXPERT)
+    stop = next((p for p in range(end + 1, len(block.classes)) if block.classes[p] in parting), len(block.classes))
     near = [p for p in after if p < stop]
-    active = next((p for p in range(end + 1, stop) if activates[p]), None)
-    if active is None or len(near) < 2:
-        if len(after) >= 3 and len(near) == len(after):
-            return near[:1]
-        return near
-    return near[:1]
+    active = any(block.active[end + 1 : stop])
+    if len(near) > 1 and (active or (len(near) == len(after) and len(after) > 2)):
+        return near[:1]
+    return near
 
 
-def _feed_forward(roles: list[str | None], products: list[int], classes: ByteArray, activates: BoolArray) -> None:
-    routed = np.flatnonzero(np.isin(classes, (ROUTE, EXPERT)))
-    open_products = [p for p in products if roles[p] is None]
-    if len(routed):
-        ahead = [p for p in open_products if p < routed[0]]
-        if ahead and not any(activates[p] for p in range(ahead[-1], int(routed[0]))):
-            router = ahead[0] if len(ahead) > 1 and not any(activates[: ahead[-1]]) else ahead[-1]
-            roles[router] = "router"
-            open_products.remove(router)
-        has_experts = bool((classes == EXPERT).any())
-        up, down = ("gate_up", "down") if has_experts else ("moe_gate_up", "moe_down")
-        _up_and_down(roles, open_products, activates, up, down)
+def _feed_forward(block: _Block, products: list[int]) -> None:
+    products = [p for p in products if block.roles[p] is None]
+    routed = block.at(ROUTE, EXPERT)
+    if not routed:
+        _up_and_down(block, products, "gate_up", "down")
         return
-    _up_and_down(roles, open_products, activates, "gate_up", "down")
+    ahead = [p for p in products if p < routed[0]]
+    if ahead and not any(block.active[ahead[-1] : routed[0]]):
+        router = ahead[0] if len(ahead) > 1 and not any(block.active[: ahead[-1]]) else ahead[-1]
+        block.roles[router] = "router"
+        products.remove(router)
+    if EXPERT in block.classes:
+        _up_and_down(block, products, "gate_up", "down")
+    else:
+        _up_and_down(block, products, "moe_gate_up", "moe_down")
 
 
-def _up_and_down(roles: list[str | None], products: list[int], activates: BoolArray, up: str, down: str) -> None:
+def _up_and_down(block: _Block, products: list[int], up: str, down: str) -> None:
     """Products from the activation on go down, except that a separate up projection may follow the gate's."""
     if not products:
         return
-    active = [p for p in np.flatnonzero(activates).tolist() if products[0] <= p]
-    if not active:
+    active = next((p for p in range(products[0], len(block.active)) if block.active[p]), None)
+    if active is None:
         if len(products) > 1:
-            for p in products:
-                roles[p] = up
-            roles[products[-1]] = down
+            for p in products[:-1]:
+                block.roles[p] = up
+            block.roles[products[-1]] = down
         return
-    before = [p for p in products if p <= active[0]]
-    later = [p for p in products if p > active[0]]
+    before, later = [p for p in products if p <= active], [p for p in products if p > active]
+    separate = len(before) == 1 and len(later) > 1 and not any(block.active[active + 1 :])
     for p in before:
-        roles[p] = up
+        block.roles[p] = up
     for p in later:
-        roles[p] = up if len(later) > 1 and len(before) == 1 and len(active) == 1 else down
+        block.roles[p] = up if separate else down
     if later:
-        roles[later[-1]] = down
+        block.roles[later[-1]] = down
 
 
-def _experts(roles: list[str | None], experts: list[int], activates: BoolArray) -> None:
-    unnamed = [p for p in experts if roles[p] is None]
-    named_up = [p for p in experts if roles[p] == "moe_gate_up"]
-    if not unnamed:
-        return
-    if named_up:
-        for p in unnamed:
-            roles[p] = "moe_down" if p > named_up[0] else "moe_gate_up"
-        return
-    split = max(len(unnamed) - len(unnamed) // 2, 1)
+def _experts(block: _Block) -> None:
+    experts = block.at(EXPERT)
+    unnamed = [p for p in experts if block.roles[p] is None]
+    named_up = next((p for p in experts if block.roles[p] == "moe_gate_up"), None)
+    half = len(unnamed) - len(unnamed) // 2
     for number, p in enumerate(unnamed):
-        roles[p] = "moe_gate_up" if number < split else "moe_down"
+        down = number >= half if named_up is None else p > named_up
+        block.roles[p] = "moe_down" if down else "moe_gate_up"
 
 
-def _fill(roles: list[str | None], tokens: IntArray, classes: ByteArray, vocabulary: Vocabulary) -> None:
+def _fill(block: _Block, tokens: list[int], vocabulary: Vocabulary) -> None:
     """Give the pieces of an unfused norm its role, and a GEMM's helper that of its GEMM."""
-    bare = np.flatnonzero(vocabulary.bare_norm[tokens])
-    for heart in bare.tolist():
+    for heart in [p for p, token in enumerate(tokens) if vocabulary.bare_norm[token]]:
         for step in (-1, 1):
-            position = heart
-            while 0 <= position < len(tokens) and classes[position] in (OTHER, NORM, VIEW):
-                if roles[position] is None or position == heart:
-                    roles[position] = "norm"
-                position += step
-    for position in range(1, len(tokens)):
-        if roles[position] is None and vocabulary.names[tokens[position]].lower().find("splitk") >= 0:
-            roles[position] = roles[position - 1]
+            p = heart
+            while 0 <= p < len(tokens) and block.classes[p] in (OTHER, NORM, VIEW):
+                block.propose(p, "norm")
+                p += step
+    for p, token in enumerate(tokens[1:], start=1):
+        if block.roles[p] is None and vocabulary.helpers[token]:
+            block.roles[p] = block.roles[p - 1]
 
 
 def outer_roles(tokens: IntArray, durations: IntArray, vocabulary: Vocabulary, *, epilogue: bool) -> list[str]:

@@ -18,7 +18,7 @@ from traceanalyzer.segment.cut import Cut, no_blocks
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
 from traceanalyzer.segment.result import Segmentation
-from traceanalyzer.segment.roles import block_roles, outer_roles
+from traceanalyzer.segment.roles import block_roles, outer_roles, role_codes
 from traceanalyzer.segment.steps import (
     Mark,
     Step,
@@ -32,7 +32,7 @@ from traceanalyzer.segment.steps import (
 from traceanalyzer.segment.streams import chains
 from traceanalyzer.segment.tables import Placement, assemble
 from traceanalyzer.segment.variants import tell_apart
-from traceanalyzer.segment.vocabulary import EXPERT, GEMM, MIXER, NORM, IntArray, Vocabulary, encode
+from traceanalyzer.segment.vocabulary import EXPERT, GEMM, MIXER, NORM, ByteArray, IntArray, Vocabulary, encode
 from traceanalyzer.trace import Trace
 
 _COMPUTING = (GEMM, EXPERT, MIXER, NORM)
@@ -141,7 +141,7 @@ class _Cutter:
         by_shape: dict[bytes, list[int]] = defaultdict(list)
         for number, (step, cut) in enumerate(zip(steps, solved, strict=True)):
             by_shape[self.tokens[step.events].tobytes() + cut.block_of.tobytes()].append(number)
-        detail: dict[int, tuple[list[str], tuple[str | None, ...], list[str], int | None]] = {}
+        detail: dict[int, tuple[ByteArray, tuple[str | None, ...], list[str], int | None]] = {}
         for numbers in by_shape.values():
             found = self._describe(steps, numbers, solved[numbers[0]], labels)
             for number in numbers:
@@ -149,21 +149,27 @@ class _Cutter:
         for number, (step, cut) in enumerate(zip(steps, solved, strict=True)):
             roles, kinds, variants, period = detail[number]
             placed.append(
-                Placement(device, number, step, cut, where[step.events], tuple(roles), kinds, tuple(variants), period)
+                Placement(device, number, step, cut, where[step.events], roles, kinds, tuple(variants), period)
             )
         return placed, self._warnings(steps, solved)
 
     def _solve(self, steps: list[Step]) -> list[Cut]:
         """Find the blocks of each distinct kernel sequence once; a cut-off step follows the one it begins like."""
         known: dict[bytes, Cut] = {}
-        self.serving = serving_tokens(self.tokens, self.vocabulary)
+        shapes = {self.tokens[step.events].tobytes() for step in steps}
+        self.serving = frozenset().union(
+            *(serving_tokens(np.frombuffer(shape, dtype=np.int64), self.vocabulary) for shape in shapes)
+        )
+        streams, start, dur = (self.events[name].fill_null(-1).to_numpy() for name in ("stream", "start_ns", "dur_ns"))
+        several = len(np.unique(streams)) > 1
         solved: list[Cut] = []
         for step in steps:
             own = self.tokens[step.events]
             if not step.complete and step.label is None and step is steps[0]:
                 solved.append(no_blocks(len(own)))
                 continue
-            chain = chains(self.events[step.events], self.vocabulary.classes[own])
+            at = step.events
+            chain = chains(streams[at], start[at], dur[at], self.vocabulary.classes[own]) if several else None
             key = own.tobytes() + (chain.tobytes() if chain is not None else b"")
             if key not in known:
                 truncated = None if step.complete else _truncate(own, steps, solved, self.tokens)
@@ -204,7 +210,7 @@ class _Cutter:
 
     def _describe(
         self, steps: list[Step], numbers: list[int], cut: Cut, labels: _Labels
-    ) -> tuple[list[str], tuple[str | None, ...], list[str], int | None]:
+    ) -> tuple[ByteArray, tuple[str | None, ...], list[str], int | None]:
         """Roles, kinds, variants and period of the steps that share a kernel sequence."""
         step = steps[numbers[0]]
         own = self.tokens[step.events]
@@ -214,19 +220,19 @@ class _Cutter:
         blocks = [own[order[a:b]] for a, b in pairwise(bounds)]
         times = [durations[order[a:b]] for a, b in pairwise(bounds)]
         apart = tell_apart(blocks, times, self.vocabulary)
-        roles = np.full(len(own), "other", dtype=object)
-        memo: dict[bytes, list[str]] = {}
+        roles = np.full(len(own), -1, dtype=np.int8)
+        memo: dict[bytes, ByteArray] = {}
         for number, block in enumerate(blocks):
             key = block.tobytes()
             if key not in memo:
-                memo[key] = block_roles(block, self.vocabulary)
+                memo[key] = role_codes(block_roles(block, self.vocabulary))
             roles[order[bounds[number] : bounds[number + 1]]] = memo[key]
         first = int(order[bounds[0]]) if blocks else 0
         outside = np.flatnonzero(cut.block_of < 0)
         before = outside < first
         for epilogue, part in ((False, outside[before]), (True, outside[~before])):
-            roles[part] = outer_roles(own[part], durations[part], self.vocabulary, epilogue=epilogue)
-        return list(roles), apart.kinds, [labels(step.phase, key) for key in apart.keys], apart.period
+            roles[part] = role_codes(outer_roles(own[part], durations[part], self.vocabulary, epilogue=epilogue))
+        return roles, apart.kinds, [labels(step.phase, key) for key in apart.keys], apart.period
 
     def _warnings(self, steps: list[Step], solved: list[Cut]) -> list[TraceWarning]:
         warnings = []

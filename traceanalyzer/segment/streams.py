@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from traceanalyzer.segment.vocabulary import GEMM, MIXER, NORM, ByteArray, IntArray
 
@@ -11,21 +10,19 @@ _LEAST_OVERLAP = 0.3
 """Share of a stream's mixing and matrix kernels that must run while the other stream's do."""
 
 
-def chains(events: pl.DataFrame, classes: ByteArray) -> IntArray | None:
+def chains(stream: IntArray, start: IntArray, dur: IntArray, classes: ByteArray) -> IntArray | None:
     """Return for each event of a step which batch it works for, or null where there is only one.
+
+    The arguments hold one value for each event of the step, in order of start; times in ns.
 
     With dual-batch overlap every layer runs twice, on two streams at once. Both streams then hold norms, matrix
     products and mixers in about equal numbers, and run at the same time; a path that hops between streams, or a
     side stream with part of the work, does not.
     """
-    if events["stream"].n_unique() < 2:
-        return None
-    stream = events["stream"].fill_null(-1).to_numpy()
     numbers = np.unique(stream[classes == MIXER])
     if len(numbers) < 2:
         return None
-    start = events["start_ns"].to_numpy()
-    end = start + events["dur_ns"].to_numpy()
+    end = start + dur
     counts = {n: [int(((stream == n) & (classes == c)).sum()) for c in (NORM, GEMM, MIXER)] for n in numbers.tolist()}
     full = [n for n in numbers.tolist() if min(counts[n][1:]) > 0]
     if len(full) != 2:

@@ -10,8 +10,9 @@ import polars as pl
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment.cut import Cut
 from traceanalyzer.segment.result import BLOCK_SCHEMA, STEP_SCHEMA, Segmentation
+from traceanalyzer.segment.roles import ROLES
 from traceanalyzer.segment.steps import Step
-from traceanalyzer.segment.vocabulary import IntArray
+from traceanalyzer.segment.vocabulary import ByteArray, IntArray
 
 _STRAY_SHARE = 0.1
 """Kernel time of a step that stray early events may have at most."""
@@ -26,7 +27,7 @@ class Placement:
     step: Step
     cut: Cut
     rows: IntArray
-    roles: tuple[str, ...]
+    roles: ByteArray
     kinds: tuple[str | None, ...]
     variants: tuple[str, ...]
     period: int | None
@@ -43,8 +44,7 @@ def _place(events: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
     step = np.full(length, -1, dtype=np.int32)
     block = np.full(length, -1, dtype=np.int32)
     section = np.zeros(length, dtype=np.int8)
-    roles: dict[str, int] = {"other": 0}
-    role = np.zeros(length, dtype=np.int16)
+    role = np.full(length, len(ROLES) - 1, dtype=np.int8)
     for placement in placements:
         rows, cut = placement.rows, placement.cut
         step[rows] = placement.number
@@ -53,13 +53,13 @@ def _place(events: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
         first = int(inside.argmax()) if inside.any() else len(rows)
         before = np.arange(len(rows)) < first
         section[rows] = np.where(inside, 2, np.where(before, 1, 3)) if cut.count else 0
-        role[rows] = [roles.setdefault(name, len(roles)) for name in placement.roles]
+        role[rows] = placement.roles
     names = pl.Series([None, "prologue", "block", "epilogue"], dtype=pl.String)
     return events.drop("launch_thread", "launch_id").with_columns(
         step=pl.Series(step).replace(-1, None),
         section=names.gather(pl.Series(section.astype(np.uint32))),
         block=pl.Series(block).replace(-1, None),
-        role=pl.Series(list(roles), dtype=pl.String).gather(pl.Series(role.astype(np.uint32))),
+        role=pl.Series(ROLES, dtype=pl.String).gather(pl.Series(role.astype(np.uint32))),
     )
 
 
@@ -107,6 +107,7 @@ def _blocks(placed: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
 
 
 def _steps(placed: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
+    start, dur = placed["start_ns"].to_numpy(), placed["dur_ns"].to_numpy()
     facts = pl.DataFrame(
         [
             (
@@ -123,7 +124,7 @@ def _steps(placed: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
                 placement.period,
                 placement.cut.method if placement.cut.count else None,
                 placement.cut.confidence if placement.cut.count else None,
-                _start(placed, placement),
+                _start(start[placement.rows], dur[placement.rows]),
             )
             for placement in placements
         ],
@@ -164,16 +165,13 @@ def _steps(placed: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
     )
 
 
-def _start(placed: pl.DataFrame, placement: Placement) -> int | None:
+def _start(start: IntArray, dur: IntArray) -> int | None:
     """Start of the step's work: events far ahead of it (a side stream's) are no part of it.
 
     Far is a hole longer than everything that follows, with hardly any kernel time before it.
     """
-    rows = placement.rows
-    start = placed["start_ns"].gather(rows).to_numpy()
-    dur = placed["dur_ns"].gather(rows).to_numpy()
-    if len(rows) < 2:
-        return int(start[0]) if len(rows) else None
+    if len(start) < 2:
+        return int(start[0]) if len(start) else None
     reached = np.maximum.accumulate(start + dur)
     holes = start[1:] - reached[:-1]
     rest = reached[-1] - start[1:]

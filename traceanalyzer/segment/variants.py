@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from traceanalyzer.segment.vocabulary import COMBINE, EXPERT, MIXER, ROUTE, IntArray, Vocabulary
+from traceanalyzer.segment.vocabulary import COMBINE, EXPERT, MIXER, ROUTE, BoolArray, IntArray, Vocabulary
 
+Content: TypeAlias = "tuple[tuple[int, int], ...]"
+"""Tokens of a block and how often it has each, by token."""
+
+_ROUTED = np.zeros(16, dtype=np.bool_)
+_ROUTED[[EXPERT, ROUTE, COMBINE]] = True
 _APART = 1.25
 """Least ratio between two populations of attention times."""
 _SPREAD = 1.6
@@ -19,7 +27,7 @@ _SPREAD = 1.6
 class Kinds:
     """What each block of a step is: its key (equal content, equal key), kind, and the period of the keys."""
 
-    keys: tuple[tuple[object, ...], ...]
+    keys: tuple[tuple[Content, str | None], ...]
     kinds: tuple[str | None, ...]
     period: int | None
 
@@ -31,94 +39,93 @@ def tell_apart(blocks: list[IntArray], durations: list[IntArray], vocabulary: Vo
         blocks: tokens of each block.
         durations: ns of each of them, over several steps their median.
     """
-    contents = _without_strays([Counter(block.tolist()) for block in blocks])
-    mixers = [_mixer(block, vocabulary) for block in blocks]
-    feeds = [_feed_forward(block, vocabulary) for block in blocks]
-    reach = _reach(blocks, durations, mixers, vocabulary)
-    words = [
-        _differing(mixers) if len(set(mixers) - {None}) > 1 else [None] * len(blocks),
-        reach,
-        feeds if len(set(feeds)) > 1 else [None] * len(blocks),
-    ]
-    alone = feeds[0] if blocks and len(set(feeds)) == 1 else None
+    names = [block.tobytes() for block in blocks]
+    distinct = dict(zip(names, blocks, strict=True))
+    content_of = _without_strays({name: Counter(block.tolist()) for name, block in distinct.items()}, Counter(names))
+    mixer_of = {name: _mixer(block, vocabulary) for name, block in distinct.items()}
+    feed_of = {name: _feed_forward(block, vocabulary) for name, block in distinct.items()}
+    mixing_of = {name: vocabulary.classes[block] == MIXER for name, block in distinct.items()}
+    mixers, feeds = [mixer_of[name] for name in names], [feed_of[name] for name in names]
+    nothing: list[str | None] = [None] * len(blocks)
+    words = (
+        mixers if len(set(mixers) - {None}) > 1 else nothing,
+        _reach([mixing_of[name] for name in names], durations, mixers),
+        feeds if len(set(feeds)) > 1 else nothing,
+    )
+    alone = feeds[0] if len(set(feeds)) == 1 else None
     kinds = tuple("+".join(word for word in own if word) or alone for own in zip(*words, strict=True))
-    keys = tuple((tuple(sorted(content.items())), kind) for content, kind in zip(contents, kinds, strict=True))
-    return Kinds(keys, kinds, smallest_period(list(keys)))
+    keys = tuple((content_of[name], kind) for name, kind in zip(names, kinds, strict=True))
+    return Kinds(keys, kinds, smallest_period(keys))
 
 
-def _without_strays(contents: list[Counter[int]]) -> list[Counter[int]]:
-    """Leave out kernels that only one block has on top of what another has: they are somebody else's."""
-    common = {tuple(sorted(content.items())) for content, count in _counted(contents) if count > 1}
-    seen_in = Counter(token for content in contents for token in content)
-    cleaned = []
-    for content in contents:
-        rest = Counter({token: n for token, n in content.items() if seen_in[token] > 1})
-        stray = len(rest) < len(content) and tuple(sorted(rest.items())) in common
-        cleaned.append(rest if stray else content)
+def _without_strays(contents: dict[bytes, Counter[int]], counts: Counter[bytes]) -> dict[bytes, Content]:
+    """Leave out kernels that only one block has on top of what others have: they are somebody else's."""
+    plain = {name: tuple(sorted(content.items())) for name, content in contents.items()}
+    blocks: Counter[Content] = Counter()
+    seen_in: Counter[int] = Counter()
+    for name, content in contents.items():
+        blocks[plain[name]] += counts[name]
+        for token in content:
+            seen_in[token] += counts[name]
+    cleaned = {}
+    for name, content in contents.items():
+        rest = tuple(sorted((token, n) for token, n in content.items() if seen_in[token] > 1))
+        cleaned[name] = rest if blocks[rest] > 1 else plain[name]
     return cleaned
 
 
-def _counted(contents: list[Counter[int]]) -> list[tuple[Counter[int], int]]:
-    counts = Counter(tuple(sorted(content.items())) for content in contents)
-    return [(Counter(dict(content)), count) for content, count in counts.items()]
-
-
 def _mixer(block: IntArray, vocabulary: Vocabulary) -> str | None:
-    kinds = [vocabulary.mixers[token] for token in block.tolist() if vocabulary.classes[token] == MIXER]
-    for name in ("mamba", "linear", "attention"):
-        if name in kinds:
-            return name
-    return None
-
-
-def _differing(mixers: list[str | None]) -> list[str | None]:
-    return list(mixers)
+    kinds = {vocabulary.mixers[token] for token in block.tolist()}
+    return next((name for name in ("mamba", "linear", "attention") if name in kinds), None)
 
 
 def _feed_forward(block: IntArray, vocabulary: Vocabulary) -> str | None:
     classes = vocabulary.classes[block]
-    if np.isin(classes, (EXPERT, ROUTE, COMBINE)).any():
+    if _ROUTED[classes].any():
         return "moe"
     return "dense" if vocabulary.activates[block].any() else None
 
 
-def _reach(
-    blocks: list[IntArray], durations: list[IntArray], mixers: list[str | None], vocabulary: Vocabulary
-) -> list[str | None]:
+def _reach(mixing: list[BoolArray], durations: list[IntArray], mixers: list[str | None]) -> list[str | None]:
     """Tell sliding from full attention where attention times fall into two populations."""
     attending = [i for i, mixer in enumerate(mixers) if mixer == "attention"]
-    reach: list[str | None] = [None] * len(blocks)
+    reach: list[str | None] = [None] * len(mixers)
     if len(attending) < 3:
         return reach
-    times = np.array(
-        [max(int(durations[i][vocabulary.classes[blocks[i]] == MIXER].sum()), 1) for i in attending], dtype=np.float64
-    )
-    border = _border(np.log(times))
+    times = np.log([max(int(durations[i][mixing[i]].sum()), 1) for i in attending])
+    border = _border(times)
     if border is None:
         return reach
-    for i, time in zip(attending, np.log(times).tolist(), strict=True):
+    for i, time in zip(attending, times.tolist(), strict=True):
         reach[i] = "full" if time > border else "sliding"
     return reach
 
 
-def _border(values: np.ndarray) -> float | None:
+def _border(values: npt.NDArray[np.float64]) -> float | None:
     """Where two populations part, or null where there is only one or the lone value is an outlier."""
     ordered = np.sort(values)
     gaps = np.diff(ordered)
     at = int(gaps.argmax())
     low, high = ordered[: at + 1], ordered[at + 1 :]
-    widest = max(np.ptp(low), np.ptp(high))
-    if gaps[at] < np.log(_APART) or gaps[at] < _SPREAD * widest or min(len(low), len(high)) < 1:
+    widest = max(float(np.ptp(low)), float(np.ptp(high)))
+    if gaps[at] < np.log(_APART) or gaps[at] < _SPREAD * widest:
         return None
     if min(len(low), len(high)) < 2 and len(ordered) > 4:
         return None
     return float((low[-1] + high[0]) / 2)
 
 
-def smallest_period(keys: list[object]) -> int | None:
-    """Return after how many blocks the keys repeat, the first block aside; null where they never do."""
+def smallest_period(keys: Sequence[object]) -> int | None:
+    """Return after how many blocks the keys repeat, the first block aside; null where they never do.
+
+    Linear: the longest border of the sequence, as in the Knuth-Morris-Pratt search, gives the period.
+    """
     rest = keys[1:] if len(keys) > 2 and keys[0] not in keys[1:] else keys
-    for period in range(1, len(rest) // 2 + 1):
-        if all(one == two for one, two in zip(rest, rest[period:], strict=False)):
-            return period
-    return None
+    borders = [0] * len(rest)
+    for i in range(1, len(rest)):
+        border = borders[i - 1]
+        while border and rest[i] != rest[border]:
+            border = borders[border - 1]
+        borders[i] = border + (rest[i] == rest[border])
+    period = len(rest) - borders[-1] if rest else 0
+    return period if 0 < period <= len(rest) // 2 else None

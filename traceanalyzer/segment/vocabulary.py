@@ -62,6 +62,7 @@ class Vocabulary:
         classes: one of the classes above.
         activates: whether it applies the feed-forward's activation (fused into a GEMM or not).
         bare_norm: whether it is the heart of a norm made of several elementwise kernels.
+        helpers: whether it finishes the GEMM before it (adds up its split-K parts).
         adds: whether it is an elementwise addition (a residual, in a model that fuses nothing).
     """
 
@@ -71,6 +72,7 @@ class Vocabulary:
     classes: ByteArray
     activates: BoolArray
     bare_norm: BoolArray
+    helpers: BoolArray
     adds: BoolArray
 
 
@@ -81,6 +83,7 @@ class _Word:
     kind: int
     activates: bool
     bare_norm: bool
+    helper: bool
     adds: bool
     softmax: bool
 
@@ -111,7 +114,7 @@ def _read(name: str) -> _Word:
         mixer = "attention" if kernel.kind == "attention" else "linear" if linear else "mamba"
     adds = kernel.kind == "elementwise" and bool(re.search(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel", name))
     softmax = kind == OTHER and "softmax" in name.lower()
-    return _Word(role, mixer, kind, activates, bare, adds, softmax)
+    return _Word(role, mixer, kind, activates, bare, kernel.kind == "gemm_helper", adds, softmax)
 
 
 def _promote_softmax(tokens: IntArray, words: list[_Word]) -> list[_Word]:
@@ -159,5 +162,6 @@ def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
         classes=np.array([word.kind for word in words], dtype=np.int8),
         activates=np.array([word.activates for word in words], dtype=np.bool_),
         bare_norm=np.array([word.bare_norm for word in words], dtype=np.bool_),
+        helpers=np.array([word.helper for word in words], dtype=np.bool_),
         adds=np.array([word.adds for word in words], dtype=np.bool_),
     )
