@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -298,7 +298,7 @@ def render_points(sweep: Sweep, width: int) -> Group:
         (
             "n/a" if point.m is None else str(point.m),
             "n/a" if point.concurrency is None else str(point.concurrency),
-            " ".join(f"{name}={value}" for name, value in point.config.items() if value is not None),
+            config_label(point.config),
             str(len(point.samples_ms)),
             "failed" if point.median_ms is None else f"{point.median_ms:.4f} ms",
         )
@@ -306,6 +306,18 @@ def render_points(sweep: Sweep, width: int) -> Group:
     ]
     head = Text(plural(len(rows), "point"), style="bold")
     return Group(head, Text(), table(("m", "conc", "config", "samples", "median"), rows, name_column=None, width=width))
+
+
+TILE = ("block_m", "block_n", "block_k", "split_k")
+
+
+def config_label(config: Mapping[str, Any]) -> str:
+    """Return any configuration on one line: the tile, where it has one, then its other parameters."""
+    tile = [config.get(name) for name in TILE]
+    known = [str(value) for value in tile if value is not None]
+    shown = "x".join(known) if len(known) == len(TILE) else ""
+    rest = [f"{k}={v}" for k, v in config.items() if v is not None and not (shown and k in TILE)]
+    return " ".join([*filter(None, [shown]), *rest])
 
 
 def describe_problem(problem: Problem) -> str:
