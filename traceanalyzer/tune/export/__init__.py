@@ -1,0 +1,1 @@
+"""Rules in the form that servers read: vLLM configuration files, a patch of triton_kernels, a vLLM plugin."""

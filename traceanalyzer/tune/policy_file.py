@@ -1,0 +1,79 @@
+"""Policies as JSON: what ``tune policy --json`` prints, and reading it back, edited or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from traceanalyzer.problems import TraceError
+from traceanalyzer.tune.formats.gather import scalars
+from traceanalyzer.tune.policy import Policy, Rule
+
+SCHEMA = "traceanalyzer/policy/1"
+
+
+def policy_document(policy: Policy, max_regret: float) -> dict[str, Any]:
+    """Return the JSON document of a policy; times in milliseconds, regrets as shares."""
+    return {
+        "schema": SCHEMA,
+        "kernel": policy.kernel,
+        "shape": dict(policy.shape),
+        "device": dict(policy.device),
+        "versions": dict(policy.versions),
+        "m_counts": policy.rows,
+        "max_regret": max_regret,
+        "rules": [{"min_m": rule.min_m, "max_m": rule.max_m, "config": dict(rule.config)} for rule in policy.rules],
+        "regret": [
+            {
+                "m": choice.m,
+                "chosen_ms": choice.chosen_ms,
+                "best_ms": choice.best_ms,
+                "regret": choice.regret,
+                "best_config": dict(choice.best),
+            }
+            for choice in policy.choices
+        ],
+        "warnings": [warning.to_dict() for warning in policy.warnings],
+    }
+
+
+def read_policy(path: str | Path) -> Policy | None:
+    """Return the policy of a JSON document; null for a file of another kind.
+
+    Raises:
+        TraceError: it is one, but its rules are not usable.
+    """
+    try:
+        document = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        return None
+    rules = tuple(_rule(rule, str(path)) for rule in _list(document.get("rules")))
+    ends = [rule.max_m for rule in rules]
+    starts = [1, *(end + 1 for end in ends[:-1] if end is not None)]
+    if not rules or ends[-1] is not None or [rule.min_m for rule in rules] != starts or ends[:-1] != sorted(ends[:-1]):
+        raise TraceError(str(path), "its rules do not cover every m from 1 on, each once, in ascending order")
+    return Policy(
+        rules=rules,
+        kernel=document.get("kernel"),
+        shape=scalars(document.get("shape")) or {},
+        device=document.get("device") or {},
+        versions=document.get("versions") or {},
+        rows=str(document.get("m_counts", "rows")),
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _rule(value: Any, path: str) -> Rule:
+    config = scalars(value.get("config")) if isinstance(value, dict) else None
+    if not config:
+        raise TraceError(path, "a rule has no usable configuration")
+    low, high = value.get("min_m"), value.get("max_m")
+    if not isinstance(low, int) or not (high is None or (isinstance(high, int) and high >= low)):
+        raise TraceError(path, f"a rule from m = {low!r} to {high!r} makes no sense")
+    return Rule(low, high, config)
