@@ -1,0 +1,124 @@
+"""Kernels of a graph matched with the launches that were recorded when the graph was captured."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceanalyzer.trace import Trace
+
+BEGIN = r"(?i)StreamBeginCapture"
+END = r"(?i)StreamEndCapture"
+SIZE = r"(?i)capture[_a-z]*?_?(\d+)"
+
+
+def captured_launches(trace: Trace) -> pl.DataFrame:
+    """Return the launches between the begin and the end of each capture, on the capturing thread.
+
+    Columns: capture (number), size (batch size that an annotation around the capture names, or null), position,
+    launched_kernel, external_id, thread, launched_ns.
+    """
+    thread = pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String))
+    launches = trace.launches.with_columns(
+        pl.col("name").cast(pl.String), pl.col("launched_kernel").cast(pl.String), thread=thread
+    )
+    marks = launches.with_columns(
+        border=pl.when(pl.col("name").str.contains(BEGIN))
+        .then(1)
+        .when(pl.col("name").str.contains(END))
+        .then(-1)
+        .otherwise(0)
+    ).with_columns(
+        opened=(pl.col("border") == 1).cum_sum().over("thread"), open=pl.col("border").cum_sum().over("thread")
+    )
+    inside = marks.filter(pl.col("open") > 0, pl.col("launched_kernel").is_not_null())
+    numbered = inside.with_columns(
+        capture=pl.struct("thread", "opened").rank("dense").cast(pl.Int64),
+        launched_ns=pl.col("start_ns"),
+    ).with_columns(position=pl.int_range(pl.len()).over("capture"))
+    begins = numbered.group_by("capture").agg(pl.col("launched_ns").min(), pl.col("thread").first())
+    sizes = begins.with_columns(
+        size=pl.Series(
+            [_size(trace, at, where) for at, where in begins.select("launched_ns", "thread").rows()], dtype=pl.Int64
+        )
+    )
+    return numbered.join(sizes.select("capture", "size"), on="capture", how="left", maintain_order="left").select(
+        "capture", "size", "position", "launched_kernel", "external_id", "thread", "launched_ns"
+    )
+
+
+def _size(trace: Trace, at: int, thread: str) -> int | None:
+    """The batch size in the name of the innermost annotation around a moment, such as ``capture_32_FULL``."""
+    around = (
+        trace.annotations.filter(
+            pl.col("start_ns") <= at,
+            pl.col("start_ns") + pl.col("dur_ns") >= at,
+            pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String)) == thread,
+        )
+        .select(size=pl.col("name").cast(pl.String).str.extract(SIZE).cast(pl.Int64, strict=False))
+        .drop_nulls()
+    )
+    return int(around["size"][-1]) if around.height else None
+
+
+def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Give each graph-launched kernel the shapes of the captured launch at its position.
+
+    A capture fits a graph if both have the same kernels. Kernels of one name keep their order, so that the n-th of a
+    name is the n-th captured one, also where streams run beside each other. Of several captures that fit, the one
+    of the smallest batch size that holds the step's tokens is taken; where that cannot be told, none.
+
+    Args:
+        kernels: with index, device, correlation, graph, name and start_ns; tokens (of the step) may be null.
+        launches: of ``captured_launches`` with the shape columns.
+
+    Returns:
+        index and the shape columns of the kernels that were joined; and what there is to say about it.
+    """
+    columns = ("op", "dims", "types", "concrete", "call", "shape_source")
+    empty = kernels.select("index", *(pl.lit(None, dtype=launches.schema[name]).alias(name) for name in columns)).head(
+        0
+    )
+    if launches.is_empty():
+        return empty, ["capture: no launches between the begin and the end of a capture carry a kernel name"]
+    graph = kernels.filter(pl.col("graph").fill_null(False)).sort("device", "correlation", "start_ns", "index")
+    if graph.is_empty():
+        return empty, ["capture: no kernel of these steps was launched by a graph"]
+    nth = pl.int_range(pl.len()).over("capture", "launched_kernel").alias("nth")
+    sequences = launches.sort("capture", "position").with_columns(nth)
+    kinds = {
+        number: _multiset(own["launched_kernel"])
+        for (number,), own in sequences.group_by("capture", maintain_order=True)
+    }
+    joined, wanted = [], 0
+    for _, own in graph.group_by("device", "correlation", maintain_order=True):
+        wanted += own.height
+        fitting = [number for number, kind in kinds.items() if kind == _multiset(own["name"])]
+        chosen = _choose(sequences, fitting, own["tokens"][0])
+        if chosen is None:
+            continue
+        numbered = own.with_columns(nth=pl.int_range(pl.len()).over("name"))
+        source = sequences.filter(pl.col("capture") == chosen).select("nth", *columns, name="launched_kernel")
+        joined.append(numbered.select("index", "name", "nth").join(source, on=["name", "nth"]).drop("name", "nth"))
+    found = pl.concat(joined) if joined else empty
+    note = f"capture: {found.height:,} of {wanted:,} graph-launched kernels matched by position"
+    if not found.height:
+        note += " (no capture has the same kernels, or several fit and their sizes do not tell which)"
+    return found, [note]
+
+
+def _multiset(names: pl.Series) -> tuple[tuple[str, int], ...]:
+    counts = names.alias("name").value_counts().sort("name")
+    return tuple(zip(counts["name"].to_list(), counts["count"].to_list(), strict=True))
+
+
+def _choose(sequences: pl.DataFrame, fitting: list[int], tokens: int | None) -> int | None:
+    if len(fitting) <= 1:
+        return fitting[0] if fitting else None
+    rows = sequences.filter(pl.col("capture").is_in(fitting)).group_by("capture").agg(pl.col("size").first())
+    sizes = {number: size for number, size in rows.rows() if size is not None and tokens is not None and size >= tokens}
+    if len(sizes) and len(set(sizes.values())) == len(sizes):
+        return min(sizes, key=lambda number: sizes[number])
+    same = {
+        tuple(sequences.filter(pl.col("capture") == number).sort("position")["dims"].to_list()) for number in fitting
+    }
+    return fitting[0] if len(same) == 1 else None

@@ -1,0 +1,162 @@
+"""The join of work with measured kernels: explicit shapes first, else the model's op of the same layer and role."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceanalyzer.analysis.roofline.ceilings import Ceilings
+from traceanalyzer.analysis.roofline.parts import REDUCES
+from traceanalyzer.analysis.roofline.shape_work import ShapeWork, shape_work
+from traceanalyzer.names import parse
+
+GROUP = ("device", "step", "layer", "role", "part")
+"""Kernels that share one piece of the model's work."""
+
+WORK = ("flops", "bytes", "compute_ns", "memory_ns", "floor_ns", "reachable_ns")
+"""Amounts of work; a group's are spread over its kernels in proportion to their time."""
+
+
+def with_shape_work(kernels: pl.DataFrame) -> pl.DataFrame:
+    """Add what explicit shapes say: what, shape_flops, shape_bytes, shape_dtype, note, m, n, k; null where unknown.
+
+    Of the kernels of one call, those that compute share its work by their time; its helpers get none.
+    """
+    keys = ["op", "dims", "types", "concrete", "name"]
+    distinct = kernels.filter(pl.col("dims").is_not_null()).select(keys).unique()
+    found = [shape_work(*row) for row in distinct.iter_rows()]
+    table = distinct.with_columns(
+        what=_column(found, "what", pl.String()),
+        shape_flops=_column(found, "flops", pl.Float64()),
+        shape_bytes=_column(found, "bytes", pl.Float64()),
+        shape_dtype=_column(found, "dtype", pl.String()),
+        note=_column(found, "note", pl.String()),
+        m=_column(found, "m", pl.Int64()),
+        n=_column(found, "n", pl.Int64()),
+        k=_column(found, "k", pl.Int64()),
+        computes=pl.Series(
+            [_computes(name, work) for name, work in zip(distinct["name"], found, strict=True)], dtype=pl.Boolean()
+        ),
+    )
+    joined = kernels.join(table, on=keys, how="left", maintain_order="left", nulls_equal=True)
+    call = ["device", "step", "correlation_of_graph", "call"]
+    joined = joined.with_columns(correlation_of_graph=pl.when("graph").then("correlation"))
+    computing = pl.col("computes").fill_null(False)
+    main = computing | ~computing.any().over(call)
+    share = pl.when(main).then(pl.col("dur_ns") / pl.col("dur_ns").filter(main).sum().over(call))
+    known = pl.col("what").is_not_null() & pl.col("call").is_not_null() & main
+    return joined.with_columns(
+        what=pl.when(known).then("what"),
+        note=pl.when(known).then("note"),
+        shape_flops=pl.when(known).then(pl.col("shape_flops") * share),
+        shape_bytes=pl.when(known).then(pl.col("shape_bytes") * share),
+    ).drop("computes", "correlation_of_graph")
+
+
+def _column(found: list[ShapeWork | None], field: str, dtype: pl.DataType) -> pl.Series:
+    return pl.Series([None if work is None else getattr(work, field) for work in found], dtype=dtype)
+
+
+def _computes(name: str, work: ShapeWork | None) -> bool:
+    if work is None:
+        return False
+    if work.what == "gemm":
+        return parse(name).kind == "gemm"
+    return not (work.what == "attention" and REDUCES.search(name))
+
+
+def priced(work: pl.DataFrame, ceilings: Ceilings | None) -> pl.DataFrame:
+    """Add floor_ns and reachable_ns to rows with compute_ns, memory_ns, dtype and communication; null if either is."""
+    compute, memory = pl.col("compute_ns"), pl.col("memory_ns")
+    shares = ceilings.compute_share if ceilings else {}
+    of_peak = pl.col("dtype").replace_strict(shares, default=1.0, return_dtype=pl.Float64)
+    of_memory = pl.when("communication").then(1.0).otherwise(ceilings.memory_share if ceilings else 1.0)
+    known = compute.is_not_null() & memory.is_not_null()
+    return work.with_columns(
+        floor_ns=pl.when(known).then(pl.max_horizontal(compute, memory)),
+        reachable_ns=pl.when(known).then(pl.max_horizontal(compute / of_peak, memory / of_memory)),
+    )
+
+
+def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceilings | None) -> pl.DataFrame:
+    """Give each kernel its share of the work.
+
+    Args:
+        kernels: with GROUP, workload, dur_ns and the columns of ``with_shape_work``.
+        ops: of ``model_ops``; null without a model.
+        ceilings: the roofs; null without a GPU.
+
+    Returns:
+        kernels with WORK, dtype, source (``shapes``, ``model`` or null), notes, communication; and what the model
+        says where shapes took precedence, as model_flops and model_bytes.
+    """
+    from_shapes = _priced_shapes(kernels, ceilings)
+    grouped = from_shapes.with_columns(
+        group_ns=pl.col("dur_ns").sum().over(GROUP),
+        group_kernels=pl.len().over(GROUP),
+        shaped=(pl.col("source") == "shapes").any().over(GROUP).fill_null(False),
+    )
+    if ops is None:
+        nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in ("model_flops", "model_bytes")]
+        return grouped.with_columns(*nothing).drop("group_ns", "group_kernels", "shaped")
+    keys = ["workload", "layer", "role", "part"]
+    table = _by_role(priced(ops, ceilings))
+    joined = grouped.join(table, on=keys, how="left", maintain_order="left", nulls_equal=True, suffix="_model")
+    share = pl.col("dur_ns") / pl.col("group_ns")
+    # Ops that may be fused are so where the others already account for every kernel.
+    fused = (pl.col("required") >= 1) & (pl.col("group_kernels") <= pl.col("required"))
+    amounts = {name: pl.when(fused).then(f"{name}_required").otherwise(f"{name}_model") * share for name in WORK}
+    use = ~pl.col("shaped") & pl.col("required").is_not_null()
+    return joined.with_columns(
+        *(pl.when(use).then(amount).otherwise(pl.col(name)).alias(name) for name, amount in amounts.items()),
+        dtype=pl.when(use).then("dtype_model").otherwise("dtype"),
+        source=pl.when(use).then(pl.lit("model")).otherwise("source"),
+        notes=pl.when(use).then("notes_model").otherwise("notes"),
+        communication=pl.when(use).then("communication_model").otherwise("communication"),
+        model_flops=pl.when("shaped").then(amounts["flops"]),
+        model_bytes=pl.when("shaped").then(amounts["bytes"]),
+    ).select(*grouped.drop("group_ns", "group_kernels", "shaped").columns, "model_flops", "model_bytes")
+
+
+def _priced_shapes(kernels: pl.DataFrame, ceilings: Ceilings | None) -> pl.DataFrame:
+    peaks: dict[str, float] = {}
+    if ceilings is not None:
+        for dtype in kernels["shape_dtype"].drop_nulls().unique().to_list():
+            peak = ceilings.peak_tflops(dtype)
+            if peak is not None:
+                peaks[dtype] = peak
+    gbps = ceilings.gpu.bandwidth_gbps if ceilings else None
+    peak_of = pl.col("shape_dtype").replace_strict(peaks, default=None, return_dtype=pl.Float64)
+    simple = ~pl.col("what").is_in(["gemm", "attention"])
+    compute = pl.col("shape_flops") / peak_of / 1e3
+    with_times = kernels.with_columns(
+        flops=pl.col("shape_flops"),
+        bytes=pl.col("shape_bytes"),
+        compute_ns=pl.when(simple & compute.is_null() & (gbps is not None)).then(0.0).otherwise(compute),
+        memory_ns=pl.col("shape_bytes") / gbps if gbps else pl.lit(None, dtype=pl.Float64),
+        dtype=pl.col("shape_dtype"),
+        communication=pl.col("role") == "communication",
+        source=pl.when(pl.col("what").is_not_null()).then(pl.lit("shapes")),
+        notes=pl.col("note"),
+    ).with_columns(
+        compute_ns=pl.when(pl.col("what").is_not_null()).then("compute_ns"),
+        dtype=pl.when(pl.col("what").is_not_null()).then("dtype"),
+    )
+    return priced(with_times, ceilings)
+
+
+def _by_role(ops: pl.DataFrame) -> pl.DataFrame:
+    """Sum ops that kernels cannot be told apart for: columns of WORK for all of them, and for the required ones."""
+
+    def strict_sum(name: str, only: pl.Expr) -> pl.Expr:
+        chosen = pl.col(name).filter(only)
+        return pl.when(chosen.is_null().any()).then(None).otherwise(chosen.sum())
+
+    required = ~pl.col("optional")
+    return ops.group_by("workload", "layer", "role", "part", maintain_order=True).agg(
+        *(strict_sum(name, pl.col("optional").is_not_null()).alias(f"{name}_model") for name in WORK),
+        *(strict_sum(name, required).alias(f"{name}_required") for name in WORK),
+        required=required.sum(),
+        dtype_model=pl.col("dtype").sort_by(pl.col("flops").fill_null(0.0)).last(),
+        notes_model=pl.col("notes").filter(pl.col("notes") != "").unique(maintain_order=True).str.join("\n"),
+        communication_model=pl.col("communication").any(),
+    )

@@ -1,0 +1,61 @@
+"""Parts of a role: kernels whose work is not that of the role's op, told by their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+import polars as pl
+
+from traceanalyzer.analysis.roofline.facts import pads
+from traceanalyzer.names import normalise, parse, short_name
+
+REDUCES = re.compile(r"(?i)reduce|combine|merge|metadata|segments")
+"""Names of kernels that put together what parallel parts of attention or of a matrix product computed."""
+
+MIXED_ROLES = frozenset({"copy", "other"})
+"""Roles that hold work of many sorts: a row each name."""
+
+SPLIT_ROLES = frozenset({"attention", "qkv_proj", "o_proj", "router", "gate_up", "down", "lm_head"})
+"""Roles whose op may be carried out in parts that another kernel puts together."""
+
+NAME_WIDTH = 60
+
+
+def with_parts(kernels: pl.DataFrame, redundant: Collection[str], *, own_rows: bool) -> pl.DataFrame:
+    """Add ``part``: empty for the role's own work.
+
+    Args:
+        kernels: with name, role, section and dims.
+        redundant: names of kernels that repeat the cast of the rotary table in every block.
+        own_rows: whether kernels outside of any block get a row for each name and shape, as their role says little.
+    """
+    distinct = kernels.select("name", "role").unique()
+    named = [(name, role, _part(name, role, redundant)) for name, role in distinct.rows()]
+    whole = {role for _, role, part in named if part == ""}
+    # What looks like a helper is the role's own work where nothing else is.
+    parts = pl.DataFrame(
+        [(name, role, "" if part == f"{role} reduce" and role not in whole else part) for name, role, part in named],
+        schema={"name": pl.String(), "role": pl.String(), "part": pl.String()},
+        orient="row",
+    )
+    joined = kernels.join(parts, on=["name", "role"], how="left", nulls_equal=True, maintain_order="left")
+    if not own_rows:
+        return joined
+    shape = pl.when(pl.col("note").is_not_null()).then(pl.lit(": ") + pl.col("note")).otherwise(pl.lit(""))
+    shown = kernels["name"].unique()
+    short = dict(zip(shown.to_list(), [short_name(name, NAME_WIDTH) for name in shown], strict=True))
+    alone = pl.col("name").replace_strict(short, return_dtype=pl.String) + shape
+    return joined.with_columns(part=pl.when(pl.col("block").is_null()).then(alone).otherwise(pl.col("part")))
+
+
+def _part(name: str, role: str | None, redundant: Collection[str]) -> str:
+    if role == "copy" and name in redundant:
+        return "rope_table_cast"
+    if role == "copy" and pads(name):
+        return "moe_pad"
+    if role in MIXED_ROLES or role is None:
+        return short_name(normalise(name), NAME_WIDTH)
+    if role in SPLIT_ROLES and (REDUCES.search(name) or parse(name).kind == "gemm_helper"):
+        return f"{role} reduce"
+    return ""
