@@ -71,8 +71,8 @@ def wait_for_new(
             raise TraceError(
                 str(folder),
                 f"no new trace of a worker within {timeout:g} s although the server stopped its profiler without an "
-                "error; is this the directory the server writes to (torch_profiler_dir), and did the profiler's iteration limits "
-                "leave steps to record?",
+                "error; is this the directory the server writes to (torch_profiler_dir), and did the profiler's "
+                "iteration limits leave steps to record?",
             )
         time.sleep(POLL)
 

@@ -20,6 +20,7 @@ from traceanalyzer.serving.tables import from_csv, from_markdown
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".log", ".md", ".json.gz", ".jsonl.gz")
 RUN_FILE = re.compile(r"run=\d+\.json")
 LARGEST_BYTES = 1 << 30
+ENOUGH_TO_RECOGNISE = 5
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,31 @@ def read(paths: str | Sequence[str]) -> Found:
             found = _read_folder(part) if part.is_dir() else _read_file(part)
             results += found.results
             warnings += found.warnings
-    return Found(tuple(results), tuple(warnings))
+    return _without_printed_copies(results, warnings)
+
+
+def _without_printed_copies(results: list[ServingResult], warnings: list[TraceWarning]) -> Found:
+    """Leave out what a run printed where its saved result lies in the same folder, so that no run counts twice."""
+    saved = [result for result in results if not result.resolution]
+    kept = []
+    for result in results:
+        if any(_prints(result, other) for other in saved):
+            message = "prints the same run as a saved result beside it and was passed over"
+            warnings = [*warnings, TraceWarning("printed_copy", message, result.where)]
+        else:
+            kept.append(result)
+    return Found(tuple(kept), tuple(warnings))
+
+
+def _prints(printed: ServingResult, saved: ServingResult) -> bool:
+    """Whether every printed figure is the saved one, rounded."""
+    if not printed.resolution or Path(printed.source).parent != Path(saved.source).parent:
+        return False
+    common = printed.metrics.keys() & saved.metrics.keys()
+    return len(common) >= ENOUGH_TO_RECOGNISE and all(
+        abs(printed.metrics[key] - saved.metrics[key]) <= printed.resolution.get(key, 0.0) * (1 + 1e-6)
+        for key in common
+    )
 
 
 def _expand(path: str) -> list[Path]:

@@ -64,6 +64,7 @@ def _named(found: Sequence[tuple[str, list[ServingResult]]]) -> list[tuple[str, 
     named = []
     for (source, runs), one in zip(found, settings, strict=True):
         told = ", ".join(f"{key} = {shown(one.get(key))}" for key in varying if key in one)
-        named.append((runs[0].label or told or Path(source).name, runs))
+        home = Path(source).parents[1].name if runs[0].repeat else Path(source).name
+        named.append((runs[0].label or told or home or source, runs))
     names = [name for name, _ in named]
     return [(name if names.count(name) == 1 else f"{name} ({Path(runs[0].source).name})", runs) for name, runs in named]
