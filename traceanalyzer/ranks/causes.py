@@ -7,9 +7,13 @@ idle time: the host launched late.
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from traceanalyzer.ranks.waiting import LATE_NS
+
+EXPLAINED_CALLS = 1000
+"""Calls of each group that are explained: those with the longest waits."""
 
 CAUSE_SCHEMA: dict[str, pl.DataType] = {
     "group": pl.String(),
@@ -26,7 +30,7 @@ CAUSE_SCHEMA: dict[str, pl.DataType] = {
 
 
 def causes(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """Explain late arrivals.
+    """Explain late arrivals: those of each group's EXPLAINED_CALLS longest waits.
 
     Args:
         events: events.EVENT_COLUMNS with ``event``, its row number.
@@ -46,20 +50,24 @@ def causes(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
 
 def _causes_in(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     ordered = (
-        calls.group_by("kind", "call")
+        calls.group_by("call")
         .agg(
             at=pl.col("start_ns").min(),
             late=pl.col("late").first(),
             longest=pl.col("wait_ns").max(),
             typical=pl.col("wait_ns").filter(pl.col("rank") != pl.col("late")).median(),
         )
-        .sort("at", "kind", "call")
+        .sort("at", "call")
         .with_row_index("turn")
     )
-    late = ordered.filter(pl.col("late").is_not_null())
+    late = (
+        ordered.filter(pl.col("late").is_not_null())
+        .sort("longest", "turn", descending=[True, False])
+        .head(EXPLAINED_CALLS)
+    )
     if late.is_empty():
         return pl.DataFrame(schema=CAUSE_SCHEMA)
-    work = _work_before(events, calls.join(ordered.select("kind", "call", "turn"), on=["kind", "call"]))
+    work = _work_before(events, calls.join(ordered.select("call", "turn"), on="call"), late["turn"])
     compared = _compared(work, late.select("turn", "late"))
     by_name = compared.group_by("turn", "rank", "name", "role").agg(
         extra_ns=pl.col("extra_ns").sum(),
@@ -106,17 +114,23 @@ def _causes_in(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _work_before(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """Give each event of the group's ranks the turn of the group's next call on its rank."""
-    ranks = calls["rank"].unique().implode()
-    marks = calls.select("rank", "start_ns", "turn").sort("rank", "start_ns")
+def _work_before(events: pl.DataFrame, calls: pl.DataFrame, turns: pl.Series) -> pl.DataFrame:
+    """The events of the group's ranks that run before one of the turns, each with the turn it runs before."""
+    own = events.filter(pl.col("rank").is_in(calls["rank"].unique().implode()))
+    parts = []
+    wanted = np.zeros(calls["turn"].n_unique(), dtype=np.bool_)
+    wanted[turns.to_numpy()] = True
+    marks = {rank: part for (rank,), part in calls.sort("start_ns").group_by("rank", maintain_order=True)}
+    for (rank,), part in own.group_by("rank", maintain_order=True):
+        at, turn = marks[rank]["start_ns"].to_numpy(), marks[rank]["turn"].to_numpy()
+        following = np.searchsorted(at, part["start_ns"].to_numpy(), side="left")
+        known = following < len(at)
+        before = turn[np.where(known, following, 0)]
+        parts.append(part.with_columns(turn=pl.Series(before, dtype=pl.UInt32)).filter(known & wanted[before]))
     return (
-        events.filter(pl.col("rank").is_in(ranks))
+        pl.concat(parts)
         .join(calls.select("event"), on="event", how="anti")
-        .select("rank", "start_ns", "dur_ns", "name", "role")
-        .sort("rank", "start_ns")
-        .join_asof(marks, on="start_ns", by="rank", strategy="forward", check_sortedness=False)
-        .filter(pl.col("turn").is_not_null())
+        .select("rank", "start_ns", "dur_ns", "name", "role", "turn")
     )
 
 

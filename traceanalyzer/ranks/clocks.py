@@ -16,6 +16,8 @@ import polars as pl
 MATCHED_CALLS = 2
 """Calls that an offset must rest on."""
 
+_FIRSTS = {"group": pl.Categorical(), "first": pl.Int32()}
+
 BASE_TIME = "baseTimeNanoseconds"
 
 NEGLIGIBLE_NS = 5_000
@@ -56,7 +58,7 @@ def align(paired: pl.DataFrame, ranks: Sequence[int], *, based: bool) -> Clocks:
     base_method = BASE_TIME if based else "file clock"
     untouched = dict.fromkeys(ranks, 0)
     before = residual(paired, untouched)
-    calls = paired.select("group", "kind", "call").n_unique()
+    calls = paired["call"].n_unique()
     if not offsets or before is None:
         return Clocks(base_method, untouched, before, calls, tuple(ranks))
     found = {rank: offsets.get(rank, 0) for rank in ranks}
@@ -72,7 +74,7 @@ def residual(paired: pl.DataFrame, offsets_ns: dict[int, int]) -> float | None:
         return None
     shifted = pl.col("rank").replace_strict(offsets_ns, return_dtype=pl.Int64)
     end = pl.col("start_ns") + pl.col("dur_ns") + shifted
-    spread = paired.group_by("group", "kind", "call").agg(spread=end.max() - end.min())["spread"].median()
+    spread = paired.group_by("call").agg(spread=end.max() - end.min())["spread"].median()
     return spread if isinstance(spread, float) else None
 
 
@@ -104,11 +106,12 @@ def _edges(paired: pl.DataFrame) -> dict[tuple[int, int], int]:
         return {}
     end = pl.col("start_ns") + pl.col("dur_ns")
     firsts = {text: min(json.loads(text)) for text in paired["group"].unique().to_list()}
-    with_first = paired.with_columns(first=pl.col("group").replace_strict(firsts, return_dtype=pl.Int32), end=end)
-    reference = with_first.filter(pl.col("rank") == pl.col("first")).select("group", "kind", "call", reference="end")
+    first = pl.DataFrame({"group": list(firsts), "first": list(firsts.values())}, schema=_FIRSTS)
+    with_first = paired.join(first, on="group").with_columns(end=end)
+    reference = with_first.filter(pl.col("rank") == pl.col("first")).select("call", reference="end")
     behind = (
         with_first.filter(pl.col("rank") != pl.col("first"))
-        .join(reference, on=["group", "kind", "call"])
+        .join(reference, on="call")
         .group_by("first", "rank")
         .agg(behind=(pl.col("reference") - pl.col("end")).median(), calls=pl.len())
         .filter(pl.col("calls") >= MATCHED_CALLS)

@@ -40,9 +40,7 @@ def find_experts(events: pl.DataFrame, calls: pl.DataFrame, stage_of: Mapping[in
         stage_of: pipeline stage of each rank: stages of unequal depth are compared within themselves only.
     """
     role = pl.col("role").cast(pl.String)
-    sums = (
-        events.filter(role.is_in(EXPERT_ROLES), "whole").group_by("rank").agg(ns=pl.col("dur_ns").sum()).sort("rank")
-    )
+    sums = events.filter(role.is_in(EXPERT_ROLES), "whole").group_by("rank").agg(ns=pl.col("dur_ns").sum()).sort("rank")
     if sums.is_empty():
         return None
     stages = pl.col("rank").replace_strict(dict(stage_of), default=0, return_dtype=pl.Int32)

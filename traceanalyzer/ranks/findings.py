@@ -93,7 +93,7 @@ def _communication(found: RankComparison) -> list[Finding]:
     if calls.is_empty() or found.per_step["span_ns"].sum() == 0:
         return []
     axes = {group: axis_of(found, group) or "?" for group in calls["group"].unique().to_list()}
-    labelled = calls.with_columns(axis=pl.col("group").replace_strict(axes, return_dtype=pl.String))
+    labelled = calls.with_columns(axis=pl.col("group").cast(pl.String).replace_strict(axes, return_dtype=pl.String))
     told = []
     for (axis,), own in labelled.filter(pl.col("axis") != "pp").group_by("axis", maintain_order=True):
         finding = _of_axis(found, str(axis), own)
@@ -116,12 +116,7 @@ def _of_axis(found: RankComparison, axis: str, own: pl.DataFrame) -> Finding | N
     link = float(own["transfer_ns"].sum()) * visible / span
     size = len(json.loads(own["group"][0])) if axis == "?" else found.layout.size(axis)
     label = f"{axis.upper()} {size}" if axis != "?" else f"{size} ranks"
-    longest = (
-        own.group_by("group", "kind", "call")
-        .agg(pl.col("wait_ns").max())
-        .group_by("group")
-        .agg(pl.col("wait_ns").sum())
-    )
+    longest = own.group_by("group", "call").agg(pl.col("wait_ns").max()).group_by("group").agg(pl.col("wait_ns").sum())
     together = _mean(longest["wait_ns"]) / steps * visible
     message = (
         f"{label}: {_percent(share)} of the step is communication, {_percent(waiting)} of that waiting"
@@ -136,7 +131,7 @@ def _culprit(found: RankComparison, own: pl.DataFrame, waiting: float) -> str:
     late = own.filter(pl.col("late").is_not_null())
     if waiting < NOTABLE_SHARE or late.is_empty():
         return ""
-    each = late.group_by("group", "kind", "call").agg(rank=pl.col("late").first(), caused=pl.col("wait_ns").max())
+    each = late.group_by("call").agg(rank=pl.col("late").first(), caused=pl.col("wait_ns").max())
     caused = (
         each.group_by("rank")
         .agg(pl.col("caused").sum(), calls=pl.len())
@@ -145,9 +140,9 @@ def _culprit(found: RankComparison, own: pl.DataFrame, waiting: float) -> str:
     rank, share = int(caused["rank"][0]), float(caused["caused"][0]) / float(caused["caused"].sum())
     if share < STANDS_OUT:
         return f", for no rank in particular (rank {rank}, the latest, causes {_percent(share)})"
-    calls = own.select("group", "kind", "call").n_unique()
+    calls = own["call"].n_unique()
     text = f", mostly for rank {rank} (last in {int(caused['calls'][0])} of {calls} calls)"
-    why = found.causes.filter(pl.col("rank") == rank, pl.col("group").is_in(own["group"].unique().implode()))
+    why = found.causes.filter(pl.col("rank") == rank, pl.col("group").is_in(own["group"].unique().to_list()))
     return f"{text}, {_because(why.row(0, named=True))}" if why.height else text
 
 

@@ -15,12 +15,10 @@ FloatArray = npt.NDArray[np.float64]
 SEARCHED_SHIFTS = 8
 """Steps by which recordings may start apart, beyond what their clocks tell."""
 
-KEYS = ("group", "kind")
-
 PAIRED_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),  # ranks as JSON text
-    "kind": pl.String(),
-    "call": pl.UInt32(),  # 0, 1, ... within group and kind, in order of time
+    "group": pl.Categorical(),  # ranks as JSON text
+    "kind": pl.Categorical(),
+    "call": pl.UInt32(),  # unique over all groups and kinds; in order of time within each
     "rank": pl.Int32(),
     "start_ns": pl.Int64(),
     "dur_ns": pl.Int64(),
@@ -41,59 +39,66 @@ def pair(calls: pl.DataFrame, *, clocks_agree: bool) -> tuple[pl.DataFrame, pl.D
     Returns:
         Columns of PAIRED_SCHEMA, and the calls left without partner: group, kind, rank, calls.
     """
-    placed = _placed_in_steps(calls)
+    # A series is one kind of collective of one group; a number for it keeps the windows below cheap.
+    series = calls.select("group", "kind").unique().sort("group", "kind").with_row_index("series")
+    placed = _placed_in_steps(calls.join(series, on=["group", "kind"]).sort("rank", "start_ns").drop("group", "kind"))
     shifts = _shifts(placed, clocks_agree=clocks_agree)
-    keyed = placed.join(shifts, on=[*KEYS, "rank"], how="left").with_columns(slot=pl.col("slot") + pl.col("shift"))
+    keyed = placed.join(shifts, on=["series", "rank"], how="left").with_columns(
+        slot=pl.col("slot") + pl.col("shift").fill_null(0)
+    )
     numbered = _numbered(keyed)
-    size = numbered.group_by("group").agg(members=pl.col("rank").n_unique())
+    size = numbered.group_by("series").agg(members=pl.col("rank").n_unique())
     whole = (
         numbered.filter(pl.col("k").is_not_null())
-        .group_by(*KEYS, "slot", "k")
-        .agg(present=pl.len(), first=pl.col("start_ns").min(), counts=pl.col("counts").all())
-        .join(size, on="group")
+        .group_by("series", "slot", "k")
+        .agg(present=pl.len(), counts=pl.col("counts").all())
+        .join(size, on="series")
         .filter(pl.col("present") == pl.col("members"), pl.col("members") > 1)
-        .sort(*KEYS, "slot", "k")
-        .with_columns(call=pl.int_range(pl.len(), dtype=pl.UInt32).over(*KEYS))
-        .select(*KEYS, "slot", "k", "call", "counts")
+        .sort("series", "slot", "k")
+        .with_row_index("call")
+        .select("series", "slot", "k", "call", "counts")
     )
     paired = (
         numbered.drop("counts")
-        .join(whole, on=[*KEYS, "slot", "k"])
+        .join(whole, on=["series", "slot", "k"])
+        .sort("call", "rank")
+        .join(series, on="series", maintain_order="left")
         .select(pl.col(name).cast(dtype) for name, dtype in PAIRED_SCHEMA.items())
-        .sort(*KEYS, "call", "rank")
     )
-    return paired, _left_over(calls, paired)
+    left_over = (
+        placed.join(paired.select("event"), on="event", how="anti")
+        .group_by("series", "rank")
+        .agg(calls=pl.len())
+        .join(series, on="series")
+        .select("group", "kind", "rank", "calls")
+        .sort("group", "kind", "rank")
+    )
+    return paired, left_over
 
 
 def _placed_in_steps(calls: pl.DataFrame) -> pl.DataFrame:
     """Number the steps of each sequence; calls outside of steps go with the step before them."""
     return calls.with_columns(
-        slot=pl.col("step").cast(pl.Int64).forward_fill().over(*KEYS, "rank").fill_null(-1),
+        slot=pl.col("step").cast(pl.Int64).forward_fill().over("series", "rank").fill_null(-1),
     )
 
 
 def _shifts(placed: pl.DataFrame, *, clocks_agree: bool) -> pl.DataFrame:
     """By how many steps each rank's numbering lags behind that of the group's reference rank."""
     ends = (
-        placed.group_by(*KEYS, "rank", "slot")
+        placed.group_by("series", "rank", "slot")
         .agg(end=(pl.col("start_ns") + pl.col("dur_ns")).first())
         .filter(pl.col("slot") >= 0)
         .sort("slot")
     )
-    rows: list[tuple[str, str, int, int]] = []
-    for (group, kind), own in ends.group_by(*KEYS, maintain_order=True):
-        series = {int(rank): _dense(part) for (rank,), part in own.group_by("rank", maintain_order=True)}
-        reference = max(sorted(series), key=lambda rank: len(series[rank]))
-        for rank, steps in series.items():
-            shift = 0 if rank == reference else _best_shift(series[reference], steps, clocks_agree=clocks_agree)
-            rows.append((str(group), str(kind), rank, shift))
-    schema = {"group": pl.String, "kind": pl.String, "rank": pl.Int32, "shift": pl.Int64}
-    return (
-        placed.select(*KEYS, "rank")
-        .unique()
-        .join(pl.DataFrame(rows, schema=schema, orient="row"), on=[*KEYS, "rank"], how="left")
-        .with_columns(pl.col("shift").fill_null(0))
-    )
+    rows: list[tuple[int, int, int]] = []
+    for (number,), own in ends.group_by("series", maintain_order=True):
+        steps_of = {int(rank): _dense(part) for (rank,), part in own.group_by("rank", maintain_order=True)}
+        reference = max(sorted(steps_of), key=lambda rank: len(steps_of[rank]))
+        for rank, steps in steps_of.items():
+            shift = 0 if rank == reference else _best_shift(steps_of[reference], steps, clocks_agree=clocks_agree)
+            rows.append((int(number), rank, shift))
+    return pl.DataFrame(rows, schema={"series": pl.UInt32, "rank": pl.Int32, "shift": pl.Int64}, orient="row")
 
 
 def _dense(steps: pl.DataFrame) -> FloatArray:
@@ -144,19 +149,19 @@ def _numbered(keyed: pl.DataFrame) -> pl.DataFrame:
 
     ``k`` is null where a step in the middle has unequal numbers of calls.
     """
-    within = [*KEYS, "rank", "slot"]
+    within = ["series", "rank", "slot"]
     counted = keyed.with_columns(
         front=pl.int_range(pl.len(), dtype=pl.Int64).over(within),
         n=pl.len().over(within).cast(pl.Int64),
     ).with_columns(
-        most=pl.col("n").max().over(*KEYS, "slot"),
-        least=pl.col("n").min().over(*KEYS, "slot"),
-        first=pl.col("slot").min().over(*KEYS, "rank"),
-        last=pl.col("slot").max().over(*KEYS, "rank"),
+        most=pl.col("n").max().over("series", "slot"),
+        least=pl.col("n").min().over("series", "slot"),
+        first=pl.col("slot").min().over("series", "rank"),
+        last=pl.col("slot").max().over("series", "rank"),
     )
     own_is_cut = pl.col("n") < pl.col("most")
-    begins = (own_is_cut & (pl.col("slot") == pl.col("first"))).any().over(*KEYS, "slot")
-    ends = (own_is_cut & (pl.col("slot") == pl.col("last"))).any().over(*KEYS, "slot")
+    begins = (own_is_cut & (pl.col("slot") == pl.col("first"))).any().over("series", "slot")
+    ends = (own_is_cut & (pl.col("slot") == pl.col("last"))).any().over("series", "slot")
     return counted.with_columns(
         k=pl.when(pl.col("most") == pl.col("least"))
         .then("front")
@@ -164,13 +169,4 @@ def _numbered(keyed: pl.DataFrame) -> pl.DataFrame:
         .then("front")
         .when(begins)
         .then(pl.col("front") - pl.col("n"))
-    )
-
-
-def _left_over(calls: pl.DataFrame, paired: pl.DataFrame) -> pl.DataFrame:
-    return (
-        calls.join(paired.select("event"), on="event", how="anti")
-        .group_by(*KEYS, "rank")
-        .agg(calls=pl.len())
-        .sort(*KEYS, "rank")
     )

@@ -22,14 +22,14 @@ def split(paired: pl.DataFrame) -> pl.DataFrame:
     Args:
         paired: columns of pairing.PAIRED_SCHEMA.
     """
-    call = ["group", "kind", "call"]
-    transfer = pl.col("dur_ns").min().over(call)
-    order = pl.struct(pl.col("dur_ns"), -pl.col("start_ns"), pl.col("rank"))
-    last = pl.col("rank").sort_by(order).first().over(call)
-    return (
-        paired.with_columns(transfer_ns=transfer)
-        .with_columns(wait_ns=pl.col("dur_ns") - pl.col("transfer_ns"))
-        .with_columns(late=pl.when(pl.col("wait_ns").max().over(call) >= LATE_NS).then(last))
+    each = (
+        paired.sort("call", "dur_ns", "rank")
+        .group_by("call", maintain_order=True)
+        .agg(transfer_ns=pl.col("dur_ns").first(), longest=pl.col("dur_ns").last(), last=pl.col("rank").first())
+    )
+    late = pl.when(pl.col("longest") - pl.col("transfer_ns") >= LATE_NS).then("last")
+    return paired.join(each.select("call", "transfer_ns", late=late), on="call", maintain_order="left").with_columns(
+        wait_ns=pl.col("dur_ns") - pl.col("transfer_ns")
     )
 
 
@@ -43,7 +43,8 @@ def totals(calls: pl.DataFrame) -> pl.DataFrame:
         kind, group, calls, transfer_ns, and per call once: known_bytes, known_ns (transfer of calls whose size is
         known), late_wait_ns (the longest wait of each call: what all ranks arriving together could save).
     """
-    each = calls.group_by("kind", "group", "call").agg(
+    each = calls.group_by("call").agg(
+        pl.col("kind", "group").first(),
         transfer_ns=pl.col("transfer_ns").first(),
         longest_ns=pl.col("wait_ns").max(),
         bytes=pl.col("bytes").max(),
@@ -72,8 +73,8 @@ def waits(calls: pl.DataFrame) -> pl.DataFrame:
     waited = calls.group_by("kind", "group", "rank").agg(wait_ns=pl.col("wait_ns").sum())
     each = (
         calls.filter(pl.col("late").is_not_null())
-        .group_by("kind", "group", "call", rank="late")
-        .agg(longest_ns=pl.col("wait_ns").max())
+        .group_by("call")
+        .agg(pl.col("kind", "group").first(), rank=pl.col("late").first(), longest_ns=pl.col("wait_ns").max())
     )
     late = each.group_by("kind", "group", "rank").agg(
         late_calls=pl.len().cast(pl.Int64), caused_ns=pl.col("longest_ns").sum()
