@@ -54,6 +54,14 @@ def _identity(result: ServingResult) -> tuple[object, ...]:
     return (str(home), result.kind, result.label, tuple((k, str(v)) for k, v in fixed))
 
 
+def _home(runs: Sequence[ServingResult]) -> Path:
+    """The file of the runs, or the folder of the sweep or of the several files that they fill."""
+    path = Path(runs[0].source)
+    if runs[0].repeat:
+        return path.parents[1]
+    return path if len({run.source for run in runs}) == 1 else path.parent
+
+
 def _named(found: Sequence[tuple[str, list[ServingResult]]]) -> list[tuple[str, list[ServingResult]]]:
     """Name each configuration by its label, else the settings that differ, else its file."""
     settings: list[Mapping[str, Setting]] = [runs[0].settings for _, runs in found]
@@ -64,7 +72,6 @@ def _named(found: Sequence[tuple[str, list[ServingResult]]]) -> list[tuple[str, 
     named = []
     for (source, runs), one in zip(found, settings, strict=True):
         told = ", ".join(f"{key} = {shown(one.get(key))}" for key in varying if key in one)
-        home = Path(source).parents[1].name if runs[0].repeat else Path(source).name
-        named.append((runs[0].label or told or home or source, runs))
+        named.append((runs[0].label or told or _home(runs).name or source, runs))
     names = [name for name, _ in named]
     return [(name if names.count(name) == 1 else f"{name} ({Path(runs[0].source).name})", runs) for name, runs in named]

@@ -67,7 +67,7 @@ HEADINGS: dict[str, Meaning] = {
     "pciebw": Meaning("pcie_both_mb_s", 0.125),
     "gpuuse": Meaning("gpu_percent"),
     "gpumemoryuse": Meaning("memory_controller_percent"),
-    "gpumemoryallocatedvram": Meaning("memory_used_percent"),
+    "gpumemoryallocated": Meaning("memory_used_percent"),
     "averagegraphicspackagepower": Meaning("power_w"),
     "currentsocketgraphicspackagepower": Meaning("power_w"),
     # DCGM field names and the short headings of dcgmi dmon; profiling rates are bytes/s, device counters KB/s
