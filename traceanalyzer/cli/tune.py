@@ -7,7 +7,11 @@ from importlib import import_module
 import click
 
 COMMANDS = {
+    "configs": "tuned MoE configurations that a vLLM server missed",
+    "export": "write rules for vLLM: configuration file, patch, plugin",
     "import": "read measured tiles from files of other programs",
+    "policy": "make rules: the fewest configurations over m that lose little",
+    "replay": "try the search on a recorded sweep",
     "run": "measure candidates on the local GPU",
     "screen": "rank candidates without a GPU",
     "verify": "measure before and after in turns",

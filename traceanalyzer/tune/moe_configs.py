@@ -98,7 +98,7 @@ def _files(folder: str | Path | None) -> list[FileName]:
 def _missing(name: FileName, lines: Sequence[int], files: Iterable[FileName]) -> Missing:
     """Return a missing file with those that are for the same kind of product."""
     same_kind = [file for file in files if (file.experts is None) == (name.experts is None) and file != name]
-    near = sorted(((len(why), str(file), why) for file in same_kind if len(why := differences(name, file)) <= 2))
+    near = sorted((len(why), str(file), why) for file in same_kind if len(why := differences(name, file)) <= 2)
     return Missing(name, len(lines), lines[0], tuple((file, why) for _, file, why in near), name in files)
 
 

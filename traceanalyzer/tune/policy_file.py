@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,8 @@ def read_policy(path: str | Path) -> Policy | None:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         return None
     rules = tuple(_rule(rule, str(path)) for rule in _list(document.get("rules")))
-    ends = [rule.max_m for rule in rules]
-    starts = [1, *(end + 1 for end in ends[:-1] if end is not None)]
-    if not rules or ends[-1] is not None or [rule.min_m for rule in rules] != starts or ends[:-1] != sorted(ends[:-1]):
+    follows = all(low.max_m is not None and low.max_m + 1 == high.min_m for low, high in pairwise(rules))
+    if not rules or rules[0].min_m != 1 or rules[-1].max_m is not None or not follows:
         raise TraceError(str(path), "its rules do not cover every m from 1 on, each once, in ascending order")
     return Policy(
         rules=rules,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -41,13 +42,26 @@ def ratio_interval(
 ) -> Interval:
     """Return how much longer a candidate takes than a base, from rounds in which both were measured.
 
-    Each round gives one ratio of medians, so drift between rounds cancels; the interval is bootstrapped over rounds.
-    With one round the interval is the value itself: nothing is known of its spread.
+    Each round gives one ratio of medians, so drift between rounds cancels. The bootstrap draws rounds, and within each
+    drawn round samples: few rounds, or noisy ones, give a wide interval.
 
     Args:
         rounds: samples of the candidate, one sequence a round.
-        base: samples of the base in the same rounds; later rounds of the longer one are not used.
-        confidence: as above.
+        base: samples of the base in the same rounds.
+        confidence: share of the bootstrap ratios inside the interval.
     """
-    ratios = [median(mine) / median(other) for mine, other in zip(rounds, base, strict=False)]
-    return median_interval(ratios, confidence)
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    ratios = [median(mine) / median(other) for mine, other in zip(rounds, base, strict=True)]
+
+    def medians(samples: Sequence[float]) -> Any:
+        values = np.asarray(samples, dtype=np.float64)
+        return np.median(values[generator.integers(0, len(values), (RESAMPLES, len(values)))], axis=1)
+
+    drawn = np.stack([medians(mine) / medians(other) for mine, other in zip(rounds, base, strict=True)], axis=1)
+    chosen = generator.integers(0, len(ratios), drawn.shape)
+    found = np.median(np.take_along_axis(drawn, chosen, axis=1), axis=1)
+    low, high = np.quantile(found, ((1 - confidence) / 2, (1 + confidence) / 2))
+    value = median(ratios)
+    return Interval(value, min(value, float(low)), max(value, float(high)))

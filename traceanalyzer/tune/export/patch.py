@@ -90,7 +90,7 @@ def check_keys(policy: Policy, keys: frozenset[str], vendor: str, where: str) ->
         raise TraceError(
             where,
             f"on {vendor} this triton_kernels cannot be told {', '.join(refused)} (it can: {', '.join(sorted(keys))}); "
-            "leave parameters out with --leave-out, or use the plugin, which can set more",
+            "leave parameters out with --leave-out" + ("; the plugin can set more" if vendor == "amd" else ""),
         )
 
 

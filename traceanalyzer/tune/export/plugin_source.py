@@ -2,8 +2,9 @@
 
 vLLM calls ``register`` in each of its processes (entry point group ``vllm.general_plugins``). The rules in
 ``rules.json`` say which tile is taken for which m (rows of the product: tokens x top-k). They are handed to
-triton_kernels as its own constraints, at the top of ``make_default_opt_flags_amd`` and ``make_default_opt_flags_nvidia``. What the installed
-triton_kernels cannot take leaves it as it was, and the log says so. Nothing here raises into vLLM.
+triton_kernels as its own constraints, at the top of ``make_default_opt_flags_amd`` and
+``make_default_opt_flags_nvidia``. What the installed triton_kernels cannot take leaves it as it was, and the log says
+so. Nothing here raises into vLLM.
 """
 
 from __future__ import annotations

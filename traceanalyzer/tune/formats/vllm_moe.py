@@ -66,6 +66,8 @@ def parse_file_name(name: str) -> FileName | None:
     """Read a configuration file's name; null for every other name."""
     stem = name.removesuffix(".json")
     found = list(_PART.finditer(stem))
+    if not found:
+        return None
     ends = [part.start() for part in found[1:]] + [len(stem)]
     values = {part.group(1): stem[part.end() : end] for part, end in zip(found, ends, strict=True)}
     whole = {key: _whole(values.get(key)) for key in ("E", "N", "K")}

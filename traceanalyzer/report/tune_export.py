@@ -1,0 +1,40 @@
+"""What an export wrote, as JSON and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+
+from traceanalyzer.report.text import visible
+from traceanalyzer.report.tune_config import describe_config, describe_rows
+from traceanalyzer.tune.policy import Policy
+
+SCHEMA = "traceanalyzer/export/1"
+
+
+def document(kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON document of ``tune export``."""
+    return {
+        "schema": SCHEMA,
+        "kind": kind,
+        "files": [str(path) for path in files],
+        "m_counts": policy.rows,
+        "rules": [{"min_m": rule.min_m, "max_m": rule.max_m, "config": dict(rule.config)} for rule in policy.rules],
+        "next": list(steps),
+    }
+
+
+def render(files: Sequence[Path], policy: Policy, steps: Sequence[str]) -> Group:
+    """Return the rules, what was written and what to do with it."""
+    parts = [Text("rules", style="bold")]
+    for rule in policy.rules:
+        parts.append(Text(visible(f"  {describe_rows(rule.min_m, rule.max_m):<16} {describe_config(rule.config)}")))
+    parts.append(Text("written", style="bold"))
+    parts += [Text(visible(f"  {path}")) for path in files]
+    parts.append(Text("next", style="bold"))
+    parts += [Text(visible(f"  {step}")) for step in steps]
+    return Group(*parts)
