@@ -19,6 +19,7 @@ from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
 from traceanalyzer.segment.result import Segmentation
 from traceanalyzer.segment.roles import block_roles, outer_roles, role_codes
+from traceanalyzer.segment.shapes import read_embeddings, tell_phases
 from traceanalyzer.segment.steps import (
     Mark,
     Step,
@@ -29,9 +30,9 @@ from traceanalyzer.segment.steps import (
     unlaunched,
     with_launches,
 )
-from traceanalyzer.segment.streams import chains
+from traceanalyzer.segment.streams import chains, find_batches
 from traceanalyzer.segment.tables import Placement, assemble
-from traceanalyzer.segment.variants import tell_apart
+from traceanalyzer.segment.variants import Labels, tell_apart
 from traceanalyzer.segment.vocabulary import EXPERT, GEMM, MIXER, NORM, ByteArray, IntArray, Vocabulary, encode
 from traceanalyzer.trace import Trace
 
@@ -61,6 +62,7 @@ def cut_up(trace: Trace, *, modules: bool = True) -> Segmentation:
     events = with_launches(trace)
     tokens, vocabulary = encode(events["name"])
     marks = read_marks(trace)
+    embeddings = read_embeddings(trace)
     layers = read_layers(trace) if modules else None
     placements: list[Placement] = []
     warnings: list[TraceWarning] = []
@@ -70,6 +72,7 @@ def cut_up(trace: Trace, *, modules: bool = True) -> Segmentation:
         cutter = _Cutter(events[where], tokens[where], vocabulary, layers)
         steps, found = cutter.steps(marks)
         warnings.extend(found)
+        steps = tell_phases(steps, embeddings, cutter.events)
         placed, found = cutter.place(steps, device, where)
         placements.extend(placed)
         warnings.extend(found)
@@ -136,7 +139,7 @@ class _Cutter:
     ) -> tuple[list[Placement], list[TraceWarning]]:
         """Cut every step into blocks and give every event its place."""
         solved = self._solve(steps)
-        labels = _Labels()
+        labels = Labels()
         placed = []
         by_shape: dict[bytes, list[int]] = defaultdict(list)
         for number, (step, cut) in enumerate(zip(steps, solved, strict=True)):
@@ -181,17 +184,7 @@ class _Cutter:
     def _cut(self, own: IntArray, chain: IntArray | None) -> Cut:
         if chain is None:
             return find_blocks(own, self.vocabulary, self.serving)
-        block_of = np.full(len(own), -1, dtype=np.int64)
-        count, confidence = 0, 1.0
-        for number in np.unique(chain).tolist():
-            where = np.flatnonzero(chain == number)
-            part = find_blocks(own[where], self.vocabulary, self.serving)
-            block_of[where] = np.where(part.block_of >= 0, part.block_of + count, -1)
-            count += part.count
-            confidence = min(confidence, part.confidence)
-        first = np.array([np.flatnonzero(block_of == block)[0] for block in range(count)], dtype=np.int64)
-        rank = np.argsort(np.argsort(first))
-        return Cut(np.where(block_of >= 0, rank[np.maximum(block_of, 0)], -1), count, confidence)
+        return find_batches(own, chain, self.vocabulary, self.serving)
 
     def _by_modules(self, step: Step, cut: Cut) -> Cut | None:
         if self.layers is None or self.layers.is_empty():
@@ -209,7 +202,7 @@ class _Cutter:
         return Cut(block_of, int(block_of.max()) + 1, 1.0, "modules")
 
     def _describe(
-        self, steps: list[Step], numbers: list[int], cut: Cut, labels: _Labels
+        self, steps: list[Step], numbers: list[int], cut: Cut, labels: Labels
     ) -> tuple[ByteArray, tuple[str | None, ...], list[str], int | None]:
         """Roles, kinds, variants and period of the steps that share a kernel sequence."""
         step = steps[numbers[0]]
@@ -259,29 +252,6 @@ class _Cutter:
                 )
             )
         return warnings
-
-
-class _Labels:
-    """Short names for variants: A, B, ... in order of appearance within a phase."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, dict[tuple[object, ...], str]] = defaultdict(dict)
-
-    def __call__(self, phase: str, key: tuple[object, ...]) -> str:
-        own = self.known[phase]
-        if key not in own:
-            own[key] = letters(len(own))
-        return own[key]
-
-
-def letters(number: int) -> str:
-    """Return A, B, ..., Z, AA, AB, ... for 0, 1, ..."""
-    text = ""
-    number += 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        text = chr(ord("A") + rest) + text
-    return text
 
 
 def _members(cut: Cut) -> tuple[IntArray, list[int]]:

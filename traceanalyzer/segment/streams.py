@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceanalyzer.segment.vocabulary import GEMM, MIXER, NORM, ByteArray, IntArray
+from traceanalyzer.segment.blocks import find_blocks
+from traceanalyzer.segment.cut import Cut
+from traceanalyzer.segment.vocabulary import GEMM, MIXER, NORM, ByteArray, IntArray, Vocabulary
 
 _LEAST_OVERLAP = 0.3
 """Share of a stream's mixing and matrix kernels that must run while the other stream's do."""
@@ -27,7 +29,7 @@ def chains(stream: IntArray, start: IntArray, dur: IntArray, classes: ByteArray)
     full = [n for n in numbers.tolist() if min(counts[n][1:]) > 0]
     if len(full) != 2:
         return None
-    one, two = full
+    one, two = sorted(full, key=lambda n: (-int((stream == n).sum()), n))
     if min(counts[one][2], counts[two][2]) * 2 < max(counts[one][2], counts[two][2]):
         return None
     heavy = np.isin(classes, (GEMM, MIXER))
@@ -35,6 +37,34 @@ def chains(stream: IntArray, start: IntArray, dur: IntArray, classes: ByteArray)
     if _overlap(start[first], end[first], start[second], end[second]) < _LEAST_OVERLAP:
         return None
     return np.where(stream == two, 1, 0).astype(np.int64)
+
+
+def find_batches(tokens: IntArray, chain: IntArray, vocabulary: Vocabulary, known: frozenset[int]) -> Cut:
+    """Find the blocks of each batch on its own; a layer's come one after the other, the first batch's first.
+
+    Args:
+        tokens: token of each event of the step.
+        chain: its batch, from `chains`.
+        vocabulary, known: see `find_blocks`.
+    """
+    numbers = np.unique(chain).tolist()
+    where = [np.flatnonzero(chain == number) for number in numbers]
+    cuts = [find_blocks(tokens[own], vocabulary, known) for own in where]
+    even = len({cut.count for cut in cuts}) == 1
+    keys = [
+        (block, number) if even else (int(own[(cut.block_of == block).argmax()]), number)
+        for number, (own, cut) in enumerate(zip(where, cuts, strict=True))
+        for block in range(cut.count)
+    ]
+    rank = np.empty(len(keys), dtype=np.int64)
+    rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    block_of = np.full(len(tokens), -1, dtype=np.int64)
+    offset = 0
+    for own, cut in zip(where, cuts, strict=True):
+        inside = cut.block_of >= 0
+        block_of[own[inside]] = rank[cut.block_of[inside] + offset]
+        offset += cut.count
+    return Cut(block_of, len(keys), min(cut.confidence for cut in cuts))
 
 
 def _overlap(start: IntArray, end: IntArray, other_start: IntArray, other_end: IntArray) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -129,3 +129,27 @@ def smallest_period(keys: Sequence[object]) -> int | None:
         borders[i] = border + (rest[i] == rest[border])
     period = len(rest) - borders[-1] if rest else 0
     return period if 0 < period <= len(rest) // 2 else None
+
+
+class Labels:
+    """Short names for variants: A, B, ... in order of appearance within a phase."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, dict[object, str]] = defaultdict(dict)
+
+    def __call__(self, phase: str, key: object) -> str:
+        """Return the name of a variant of a phase."""
+        own = self.known[phase]
+        if key not in own:
+            own[key] = letters(len(own))
+        return own[key]
+
+
+def letters(number: int) -> str:
+    """Return A, B, ..., Z, AA, AB, ... for 0, 1, ..."""
+    text = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        text = chr(ord("A") + rest) + text
+    return text
