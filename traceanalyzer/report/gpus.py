@@ -15,6 +15,8 @@ from traceanalyzer.report.console import table
 from traceanalyzer.report.text import plural, visible
 
 SCHEMA = "traceanalyzer/gpus/1"
+WIDE = 90
+"""Terminal width from which on target and link have columns."""
 
 CONFIDENCE = {
     "A": "vendor figures, or two sources that agree",
@@ -42,29 +44,29 @@ def _entry(gpu: Gpu) -> dict[str, Any]:
 
 def render(gpus: Sequence[Gpu], width: int) -> Group:
     """Return the list as text."""
-    rows = [
-        (
-            gpu.name,
-            gpu.target or "",
-            _rounded(gpu.memory_gb),
-            _rounded(gpu.bandwidth_gbps),
-            _rounded(gpu.peak_tflops.get("bf16", gpu.peak_tflops.get("fp16"))),
-            *(_rounded(gpu.peak_tflops.get(dtype)) for dtype in ("fp8", "fp4")),
-            _rounded(gpu.link_gbps),
-            gpu.confidence,
-        )
-        for gpu in gpus
-    ]
-    columns = ("GPU", "target", "GB", "GB/s", "16 bit", "fp8", "fp4", "link", "conf.")
+    columns = {
+        "GPU": [gpu.name for gpu in gpus],
+        "target": [gpu.target or "" for gpu in gpus],
+        "GB": [_rounded(gpu.memory_gb) for gpu in gpus],
+        "GB/s": [_rounded(gpu.bandwidth_gbps) for gpu in gpus],
+        "16 bit": [_rounded(gpu.peak_tflops.get("bf16", gpu.peak_tflops.get("fp16"))) for gpu in gpus],
+        "fp8": [_rounded(gpu.peak_tflops.get("fp8")) for gpu in gpus],
+        "fp4": [_rounded(gpu.peak_tflops.get("fp4")) for gpu in gpus],
+        "link": [_rounded(gpu.link_gbps) for gpu in gpus],
+        "conf.": [gpu.confidence for gpu in gpus],
+    }
+    if width < WIDE:
+        del columns["target"], columns["link"]
+    link = "link: GB/s of a GPU's links, one direction. " if "link" in columns else ""
     told = ", ".join(
         f"{grade}: {CONFIDENCE[grade]}" for grade in CONFIDENCE if any(g.confidence == grade for g in gpus)
     )
     return Group(
         Text(f"{plural(len(gpus), 'GPU')}; peaks are dense, in 10^12 operations a second", style="bold"),
         Text(),
-        table(columns, rows, name_column=None, width=width),
+        table(tuple(columns), zip(*columns.values(), strict=True), name_column=None, width=width),
         Text(),
-        Text(f"link: GB/s of a GPU's links, one direction. conf., confidence: {told}."),
+        Text(f"{link}conf., confidence: {told}."),
         Text("`traceanalyzer gpus NAME` shows sources and what is achievable; --gpu-file adds GPUs from a TOML file."),
     )
 
