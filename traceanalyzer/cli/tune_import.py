@@ -13,8 +13,9 @@ from traceanalyzer.cli.common import emit_json, json_option, show_warnings
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--top-k", type=click.IntRange(min=1), help="Experts a token, where the file names the concurrency only.")
 @click.option("--format", "format_name", help="What the file is, where it cannot be recognised.")
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
 @json_option
-def import_(file: Path, top_k: int | None, format_name: str | None, as_json: bool) -> None:
+def import_(file: Path, top_k: int | None, format_name: str | None, limit: int, as_json: bool) -> None:
     """Read measured tiles from FILE: sweeps of ours and of other tuners, logs of 'conc=1 bm=16 ...' lines."""
     from traceanalyzer.report import tune as report
     from traceanalyzer.report.console import console
@@ -28,4 +29,4 @@ def import_(file: Path, top_k: int | None, format_name: str | None, as_json: boo
         emit_json(report.points_document(sweep))
         return
     out = console()
-    out.print(report.render_points(sweep, out.width))
+    out.print(report.render_points(sweep, limit or len(sweep.points), out.width))

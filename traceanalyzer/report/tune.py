@@ -292,20 +292,31 @@ def _point(point: Point) -> dict[str, Any]:
     }
 
 
-def render_points(sweep: Sweep, width: int) -> Group:
-    """Return imported points as a table."""
+LONGEST_CONFIG = 60
+
+
+def render_points(sweep: Sweep, limit: int, width: int) -> Group:
+    """Return imported points as a table, the first ``limit`` of them."""
     rows = [
         (
             "n/a" if point.m is None else str(point.m),
             "n/a" if point.concurrency is None else str(point.concurrency),
-            config_label(point.config),
+            _shortened(config_label(point.config)),
             str(len(point.samples_ms)),
             "failed" if point.median_ms is None else f"{point.median_ms:.4f} ms",
         )
-        for point in sweep.points
+        for point in sweep.points[:limit]
     ]
-    head = Text(plural(len(rows), "point"), style="bold")
-    return Group(head, Text(), table(("m", "conc", "config", "samples", "median"), rows, name_column=None, width=width))
+    head = Text(f"{plural(len(sweep.points), 'point')} in {sweep.source} ({sweep.format})", style="bold")
+    columns = ("m", "conc", "config", "samples", "median")
+    parts: list[Any] = [head, Text(), table(columns, rows, name_column=None, width=width)]
+    if len(sweep.points) > limit:
+        parts.append(Text(f"  and {plural(len(sweep.points) - limit, 'more point')} (--limit 0 shows all)"))
+    return Group(*parts)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_CONFIG else f"{text[: LONGEST_CONFIG - 3]}..."
 
 
 TILE = ("block_m", "block_n", "block_k", "split_k")

@@ -1,4 +1,4 @@
-"""Measure candidates: correctness first, then rounds in which every candidate is timed, in a shuffled order.
+"""Measure candidates: correctness first, then rounds that time every candidate, in a shuffled order back and forth.
 
 Everything that runs on the GPU runs in a worker process. A candidate that crashes, hangs or computes something wrong
 is a failed candidate, and the run goes on.
@@ -251,8 +251,8 @@ def _measure_round(
     time_is_up: Callable[[], bool],
 ) -> bool:
     """Time everyone once, in this round's own order; return whether there was time for all."""
-    order = state.alive(job.configs)
-    random.Random(f"{settings.seed} {number}").shuffle(order)
+    alive = set(state.alive(job.configs))
+    order = [config for config in round_order(job.configs, settings.seed, number) if config in alive]
     for done, config in enumerate(order):
         if number in state.measured.get(config, {}):
             continue
@@ -265,6 +265,16 @@ def _measure_round(
             journal.add_round(bench.point(job, config), number, samples)
         progress(done + 1)
     return True
+
+
+def round_order(configs: Sequence[Config], seed: int, number: int) -> list[Config]:
+    """Return the order of a round: shuffled in every even one, the same backwards in the next.
+
+    Going back and forth cancels a drift within rounds, which would favour whoever happens to come first.
+    """
+    order = list(configs)
+    random.Random(f"{seed} {number // 2}").shuffle(order)
+    return order if number % 2 == 0 else order[::-1]
 
 
 def _ask(

@@ -1,0 +1,35 @@
+"""Opening the fake backend in a real worker process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.tune.journal import Journal
+from traceanalyzer.tune.run import Bench, Job, Outcome, Settings, measure, open_bench, start_worker
+
+PROBLEM = Problem(16, 256, 256)
+GOOD = (Config(16, 16, 64), Config(16, 32, 64), Config(16, 64, 64), Config(16, 128, 64))
+
+
+@contextmanager
+def fake_bench(log: Path | None = None) -> Iterator[Bench]:
+    """Yield a bench whose worker runs the fake backend; ``log`` receives one line a question."""
+    environment = {"PYTHONPATH": str(Path(__file__).parent)} | ({"FAKE_LOG": str(log)} if log else {})
+    with start_worker("fake_backend", "gpu", environment) as worker:
+        yield open_bench("dense", "fake", worker)
+
+
+def outcome_of(
+    configs: tuple[Config, ...], settings: Settings, *, journal: Journal | None = None, log: Path | None = None
+) -> Outcome:
+    """Measure one job on the fake backend."""
+    with fake_bench(log) as bench:
+        return measure(bench, [Job(PROBLEM, None, configs)], settings, journal or Journal(None))[0]
+
+
+def verdicts(outcome: Outcome) -> dict[Config, str]:
+    """Return each candidate's verdict."""
+    return {result.config: result.verdict for result in outcome.results}

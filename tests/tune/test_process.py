@@ -1,0 +1,69 @@
+"""A worker process that misbehaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from traceanalyzer.tune.process import Worker, WorkerError
+
+WORKER = """
+import os, sys, time
+from traceanalyzer.tune.process import serve
+
+def answer(question):
+    do = question["do"]
+    if do == "print": print("noise on stdout")
+    if do == "die": os.abort()
+    if do == "exit": sys.stderr.write("out of luck\\n"); sys.stderr.flush(); os._exit(3)
+    if do == "sleep": time.sleep(60)
+    if do == "raise": raise ValueError("no\\nway " + "x" * 5000)
+    return {"pid": os.getpid()}
+
+serve(answer)
+"""
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Worker:
+    (tmp_path / "misbehaving.py").write_text(WORKER)
+    return Worker("misbehaving", environment={"PYTHONPATH": str(tmp_path)})
+
+
+def test_one_process_answers_many_questions_whatever_it_prints(worker: Worker) -> None:
+    with worker:
+        first = worker.ask({"do": "nothing"}, 30)
+        assert worker.ask({"do": "print"}, 30) == first
+        assert worker.starts == 1
+
+
+@pytest.mark.parametrize(
+    ("do", "words"), [("die", "signal 6"), ("exit", r"exit status 3\): out of luck"), ("raise", "ValueError: no way")]
+)
+def test_a_failure_is_told_in_one_line(worker: Worker, do: str, words: str) -> None:
+    with worker, pytest.raises(WorkerError, match=words) as caught:
+        worker.ask({"do": do}, 30)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_new_process_answers_after_one_has_died(worker: Worker) -> None:
+    with worker:
+        before = worker.ask({"do": "nothing"}, 30)["pid"]
+        with pytest.raises(WorkerError):
+            worker.ask({"do": "die"}, 30)
+        assert worker.ask({"do": "nothing"}, 30)["pid"] != before
+
+
+def test_a_late_worker_is_killed(worker: Worker) -> None:
+    with worker:
+        worker.ask({"do": "nothing"}, 30)
+        with pytest.raises(WorkerError, match=r"no answer within 0\.2 s"):
+            worker.ask({"do": "sleep"}, 0.2)
+        assert worker.ask({"do": "nothing"}, 30)
+
+
+def test_a_module_that_cannot_be_imported_is_told() -> None:
+    with Worker("no_such_module_at_all") as worker, pytest.raises(WorkerError, match="No module named"):
+        worker.ask({}, 30)
