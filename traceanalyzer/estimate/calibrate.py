@@ -1,0 +1,291 @@
+"""Efficiencies from measurements: two parameters from serving results, shares of each class from a trace's roofline.
+
+Serving results tell TPOT = x A + y at several loads, where A is the estimate with the defaults and nothing for the
+host: x says how much slower or faster kernels are than the defaults, y what a step costs beside them. More cannot be
+told apart from such results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from traceanalyzer.estimate.deployment import Deployment
+from traceanalyzer.estimate.efficiencies import CLASSES, Efficiencies, Share
+from traceanalyzer.estimate.errors import EstimateError
+from traceanalyzer.estimate.schedule import DEFAULT_BUDGET, Traffic, steady
+from traceanalyzer.estimate.step import StepTimes
+
+LEAST_SPREAD = 1.1
+"""Estimates that differ by less than this factor cannot tell the two parameters apart."""
+
+LEAST_SHARE_TOLD = 0.01
+"""A class with less of the step's time than this keeps its default."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """TPOT at one load.
+
+    Attributes:
+        concurrency: requests in flight.
+        isl: tokens of a prompt.
+        osl: tokens of an answer.
+        tpot_ns: mean time between tokens after the first.
+    """
+
+    concurrency: int
+    isl: int
+    osl: int
+    tpot_ns: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """TPOT = slowness x A + step_ns."""
+
+    slowness: float
+    step_ns: float
+
+    def at(self, base_ns: float) -> float:
+        """Return the TPOT for an uncalibrated one."""
+        return self.slowness * base_ns + self.step_ns
+
+
+@dataclass(frozen=True)
+class Point:
+    """One observation against the fit.
+
+    Attributes:
+        observed: the observation.
+        fitted_ns: what the fit to all gives.
+        held_out_ns: what the fit to the others gives; null where there are too few.
+    """
+
+    observed: Observation
+    fitted_ns: float
+    held_out_ns: float | None
+
+    @property
+    def error(self) -> float:
+        """Relative error of the fit to all."""
+        return self.fitted_ns / self.observed.tpot_ns - 1
+
+    @property
+    def held_out_error(self) -> float | None:
+        """Relative error of the fit to the others."""
+        return None if self.held_out_ns is None else self.held_out_ns / self.observed.tpot_ns - 1
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was fitted, and how well.
+
+    Attributes:
+        efficiencies: the result.
+        line: the two parameters; null where shares come from a trace.
+        points: each observation against the fit.
+        calibrated: what was taken from the measurements.
+        kept: what was not, and kept its default.
+    """
+
+    efficiencies: Efficiencies
+    line: Line | None
+    points: tuple[Point, ...]
+    calibrated: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    @property
+    def error(self) -> float | None:
+        """Mean error over the points that were fitted to; null without any."""
+        found = [abs(point.error) for point in self.points]
+        return sum(found) / len(found) if found else None
+
+    @property
+    def held_out_errors(self) -> tuple[float, ...]:
+        """Error of each point when it is left out of the fit; empty where there are too few points."""
+        return tuple(error for point in self.points if (error := point.held_out_error) is not None)
+
+    @property
+    def held_out_error(self) -> float | None:
+        """Mean error of points left out of the fit, one at a time; null where there are too few."""
+        found = [abs(error) for error in self.held_out_errors]
+        return sum(found) / len(found) if found else None
+
+    @property
+    def tpot_range(self) -> tuple[float, float] | None:
+        """Measured TPOT over the estimate, as the points that were left out had it; null where there are too few."""
+        ratios = [1 / (1 + error) for error in self.held_out_errors]
+        return (min(*ratios, 1.0), max(*ratios, 1.0)) if ratios else None
+
+
+def from_serving(
+    deployment: Deployment, observations: Sequence[Observation], budget: int = DEFAULT_BUDGET
+) -> Calibration:
+    """Fit how slow kernels are, and what a step costs beside them, to TPOT at several loads.
+
+    Minimises the sum of squared relative errors. Kernels are not made faster than the peaks, a step's cost not less
+    than 0. With one load, or loads of nearly the same estimate, the step keeps its default cost.
+
+    Args:
+        deployment: what the results were measured on, with default efficiencies.
+        observations: TPOT at each load.
+        budget: max_num_batched_tokens.
+
+    Raises:
+        EstimateError: there is no observation.
+    """
+    if not observations:
+        raise EstimateError("no result states a concurrency and a TPOT to calibrate with")
+    given = deployment.efficiencies
+    times = StepTimes(replace(deployment, efficiencies=replace(given, step_ns=0.0)))
+    bases = [_base(times, seen, budget) for seen in observations]
+    measured = [seen.tpot_ns for seen in observations]
+    fastest = max(max(share.compute, share.memory) for share in given.shares.values())
+    line = fit(bases, measured, fastest, given.step_ns)
+    points = []
+    for i, seen in enumerate(observations):
+        others = [j for j in range(len(bases)) if j != i]
+        held_out = None
+        if others:
+            without = fit([bases[j] for j in others], [measured[j] for j in others], fastest, given.step_ns)
+            held_out = without.at(bases[i])
+        points.append(Point(seen, line.at(bases[i]), held_out))
+    two = _tells_two(bases)
+    calibrated = [f"kernels {line.slowness:.2f} times as slow as the defaults"]
+    kept = ["what sets the classes of kernels apart", "the link", "TTFT beyond the speed of the kernels"]
+    step = f"{line.step_ns / 1e6:.2f} ms a step beside them"
+    (calibrated if two else kept).append(step)
+    basis = (
+        f"fitted to TPOT at {len(points)} loads: {calibrated[0]}, {step}",
+        *(f"{name}: {slower.compute:.0%} of peak arithmetic, {slower.memory:.0%} of peak bandwidth, from the fit"
+          for name, slower in _slowed(given, line.slowness).items()),
+    )  # fmt: skip
+    efficiencies = Efficiencies(
+        _slowed(given, line.slowness), given.kernel_ns * line.slowness, line.step_ns, given.request_ns, basis
+    )
+    return Calibration(efficiencies, line, tuple(points), tuple(calibrated), tuple(kept))
+
+
+def _base(times: StepTimes, seen: Observation, budget: int) -> float:
+    """Return the uncalibrated TPOT: rounds do not depend on how long they take, so that TPOT is linear in both."""
+    tpot = steady(times, Traffic(seen.isl, seen.osl, seen.concurrency), budget).tpot_ns
+    if tpot is None:
+        raise EstimateError("answers of one token have no TPOT to calibrate with")
+    return tpot
+
+
+def _slowed(given: Efficiencies, slowness: float) -> dict[str, Share]:
+    return {
+        name: Share(min(share.compute / slowness, 1.0), min(share.memory / slowness, 1.0))
+        for name, share in given.shares.items()
+    }
+
+
+def _tells_two(bases: Sequence[float]) -> bool:
+    return max(bases) / min(bases) >= LEAST_SPREAD
+
+
+def fit(bases: Sequence[float], measured: Sequence[float], fastest: float, default_step_ns: float) -> Line:
+    """Fit measured = slowness x base + step in the least squares of relative errors.
+
+    Args:
+        bases: uncalibrated TPOT at each load.
+        measured: TPOT there.
+        fastest: the largest share of a peak among the defaults: the least slowness, as none may exceed 1.
+        default_step_ns: cost of a step where it cannot be told.
+    """
+    weights = [1 / value for value in measured]
+    xs = [base * weight for base, weight in zip(bases, weights, strict=True)]
+    if not _tells_two(bases):
+        return Line(max(_slope(xs, [1 - default_step_ns * weight for weight in weights]), fastest), default_step_ns)
+    xx, ww = sum(x * x for x in xs), sum(w * w for w in weights)
+    xw = sum(x * w for x, w in zip(xs, weights, strict=True))
+    x1, w1 = sum(xs), sum(weights)
+    determinant = xx * ww - xw * xw
+    slowness, step = (x1 * ww - w1 * xw) / determinant, (w1 * xx - x1 * xw) / determinant
+    if step < 0:
+        slowness, step = _slope(xs, [1.0] * len(xs)), 0.0
+    if slowness < fastest:
+        left = [1 - fastest * x for x in xs]
+        slowness, step = fastest, max(_slope(weights, left), 0.0)
+    return Line(slowness, step)
+
+
+def _slope(xs: Sequence[float], ys: Sequence[float]) -> float:
+    return sum(x * y for x, y in zip(xs, ys, strict=True)) / sum(x * x for x in xs)
+
+
+@dataclass(frozen=True)
+class ClassTime:
+    """What a trace shows of one row of its roofline; times a step, in ns.
+
+    Attributes:
+        name: the class of op.
+        bound: ``compute`` or ``memory``; rows of another bound tell no share.
+        measured_ns: time of the kernels.
+        kernels: how many there are.
+        floor_ns: what the bound one takes at its peak.
+    """
+
+    name: str
+    bound: str
+    measured_ns: float
+    kernels: float
+    floor_ns: float
+
+
+def from_trace(
+    given: Efficiencies, rows: Sequence[ClassTime], *, kernel_ns: float | None, step_ns: float | None
+) -> Calibration:
+    """Take each class's achieved share of the roof that binds it from a trace.
+
+    Args:
+        given: the defaults, which classes keep that the trace does not show.
+        rows: rows of the trace's roofline.
+        kernel_ns: what the shortest kernels of the trace take; null keeps the default.
+        step_ns: pause before a step beside its kernels; null keeps the default.
+    """
+    kernel = given.kernel_ns if kernel_ns is None else kernel_ns
+    shares: dict[str, Share] = {}
+    calibrated: list[str] = []
+    kept: list[str] = []
+    whole = sum(row.measured_ns for row in rows)
+    for name in CLASSES:
+        reached = {
+            bound: share
+            for bound in ("compute", "memory")
+            if (share := _reached([r for r in rows if (r.name, r.bound) == (name, bound)], kernel, whole)) is not None
+        }
+        shares[name] = Share(
+            reached.get("compute", given.shares[name].compute), reached.get("memory", given.shares[name].memory)
+        )
+        for bound, peak in (("compute", "arithmetic"), ("memory", "bandwidth")):
+            where = calibrated if bound in reached else kept
+            where.append(f"{name}: {getattr(shares[name], bound):.0%} of peak {peak}")
+    step = given.step_ns if step_ns is None else step_ns
+    (kept if kernel_ns is None else calibrated).append(f"{kernel / 1000:.1f} µs more for every kernel")
+    (kept if step_ns is None else calibrated).append(f"{step / 1e6:.2f} ms more for every step")
+    kept += ["the link", f"{given.request_ns / 1e6:g} ms more for a request's first token"]
+    basis = (*(f"{line}, from the trace" for line in calibrated), *(f"{line}, default" for line in kept))
+    efficiencies = Efficiencies(shares, kernel, step, given.request_ns, basis)
+    return Calibration(efficiencies, None, (), tuple(calibrated), tuple(kept))
+
+
+def _reached(rows: Sequence[ClassTime], kernel_ns: float, whole_ns: float) -> float | None:
+    measured = sum(row.measured_ns for row in rows)
+    if not rows or measured < LEAST_SHARE_TOLD * whole_ns:
+        return None
+    floor = sum(row.floor_ns for row in rows)
+    working = measured - kernel_ns * sum(row.kernels for row in rows)
+    return min(floor / max(working, floor), 1.0) if floor > 0 else None
+
+
+def summary(calibration: Calibration) -> Mapping[str, float | None]:
+    """Return the errors of a fit: in sample, left out one at a time (mean and largest)."""
+    errors = [abs(error) for error in calibration.held_out_errors]
+    return {
+        "error": calibration.error,
+        "held_out_error": calibration.held_out_error,
+        "largest_held_out_error": max(errors) if errors else None,
+    }
