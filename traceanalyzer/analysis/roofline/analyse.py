@@ -302,7 +302,7 @@ def _basis(subject: _Subject, choice: ModelChoice, modelled: _Modelled, ceilings
         gpu = f"GPU: {ceilings.gpu.name}, {how[device.source or 'trace']}"
     roofs = []
     if ceilings is not None:
-        dtypes = {dtype for dtype in modelled.kernels["shape_dtype"].drop_nulls().unique().to_list()}
+        dtypes = set(modelled.kernels["shape_dtype"].drop_nulls().unique().to_list())
         if modelled.ops is not None:
             dtypes |= set(modelled.ops.filter(pl.col("compute_ns") > pl.col("memory_ns"))["dtype"].unique().to_list())
         arithmetic = {ceilings.tflops_basis(dtype) for dtype in sorted(dtypes)} - {None}

@@ -115,8 +115,10 @@ def _choose(sequences: pl.DataFrame, fitting: list[int], tokens: int | None) -> 
     if len(fitting) <= 1:
         return fitting[0] if fitting else None
     rows = sequences.filter(pl.col("capture").is_in(fitting)).group_by("capture").agg(pl.col("size").first())
-    sizes = {number: size for number, size in rows.rows() if size is not None and tokens is not None and size >= tokens}
-    if len(sizes) and len(set(sizes.values())) == len(sizes):
+    sizes: dict[int, int] = {
+        number: size for number, size in rows.rows() if size is not None and tokens is not None and size >= tokens
+    }
+    if sizes and len(set(sizes.values())) == len(sizes):
         return min(sizes, key=lambda number: sizes[number])
     same = {
         tuple(sequences.filter(pl.col("capture") == number).sort("position")["dims"].to_list()) for number in fitting

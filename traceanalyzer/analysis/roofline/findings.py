@@ -11,6 +11,9 @@ from traceanalyzer.analysis.roofline.result import Roofline, Row
 LEAST_SHARE = 0.02
 """Share of the kernel time that headroom, launches or unknown work must have to be worth a sentence."""
 
+ENOUGH_EXPLAINED = 0.5
+"""Below this share of explained time nothing is said to be the first to attack."""
+
 CLOSE = 0.9
 """A row that reaches this share of its achievable roof is as good as done."""
 
@@ -85,12 +88,14 @@ def _headroom_text(row: Row, result: Roofline) -> str:
 
 
 def _launches(result: Roofline) -> list[Finding]:
+    def faster(row: Row) -> str:
+        return "" if row.headroom_ns is None else f"A faster kernel can win {_us(row.headroom_ns)} at most, and "
+
     return [
         Finding(
             "launches",
             f"{row.label}: {row.count:.0f} kernels of {_us(row.measured_ns / row.count)} with next to no work. "
-            f"A faster kernel can win {_us(row.headroom_ns or 0.0)} at most; fusing them away up to "
-            f"{_us(row.measured_ns)} a step.",
+            f"{faster(row)}fusing them away up to {_us(row.measured_ns)} a step.".replace(". fusing", ". Fusing"),
             row.headroom_ns,
         )
         for row in result.rows
@@ -131,8 +136,10 @@ def _target(result: Roofline) -> Finding:
         (row for row in result.rows if row.headroom_ns is not None and row.bound in ("memory", "compute", "latency")),
         key=lambda row: -(row.headroom_ns or 0.0),
     )
-    if not ranked or not ranked[0].headroom_ns:
-        return Finding("target", f"What to attack is not known. {_what_to_pass(result)}".strip(), None)
+    if not ranked or not ranked[0].headroom_ns or result.explained_share < ENOUGH_EXPLAINED:
+        unknown = _pct(1 - result.explained_share)
+        text = f"What to attack is not known, as the bound of {unknown} of the kernel time is not."
+        return Finding("target", f"{text} {_what_to_pass(result)}".strip(), None)
     top = ranked[0]
     headroom = top.headroom_ns or 0.0
     lead = f"Attack {top.label} first"

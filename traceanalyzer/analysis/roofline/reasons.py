@@ -12,6 +12,8 @@ from traceanalyzer.model import Architecture
 
 PASS_MODEL = "no shapes in the trace and no model: pass --model NAME or config.json"
 PASS_GPU = "the GPU is unknown: pass --gpu NAME"
+PASS_CONTEXT = "the context's length is unknown: pass --kv-tokens"
+PART_UNKNOWN = "a part of its work is unknown"
 NO_SHAPE = "no shapes in the trace, and no op of the model"
 
 
@@ -35,11 +37,15 @@ def reasons_of(kernels: pl.DataFrame, *, model: Architecture | None, gpu: bool) 
 
 def _reason(row: dict[str, Any], model: Architecture | None, gpu: bool) -> str:
     if row["known"]:
-        return PASS_GPU if not gpu else "a part of its work is unknown"
+        return PASS_CONTEXT if gpu and row["role"] == "attention" else PART_UNKNOWN if gpu else PASS_GPU
+    if model is not None and row["part"] != f"{row['role']} reduce":
+        return _not_in(model, row)
     if row["part"] == f"{row['role']} reduce":
         return "puts together what parallel parts computed: no work that the result needs"
-    if model is None:
-        return PASS_MODEL
+    return PASS_MODEL
+
+
+def _not_in(model: Architecture, row: dict[str, Any]) -> str:
     if not row["fits"]:
         return f"the blocks do not fit {model.name}"
     if not row["work"]:

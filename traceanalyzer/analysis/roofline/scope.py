@@ -73,7 +73,8 @@ def _whole(events: pl.DataFrame) -> pl.DataFrame:
     own = kernels.join(busiest.select("device"), on="device", how="semi", nulls_equal=True)
     if own.is_empty():
         return pl.DataFrame(schema=STEP_SCHEMA)
-    first, last = own["start_ns"].min(), (own["start_ns"] + own["dur_ns"]).max()
+    first = int(own["start_ns"].to_numpy().min())
+    last = int((own["start_ns"] + own["dur_ns"]).to_numpy().max())
     row = {
         "device": busiest["device"][0],
         "phase": "unknown",

@@ -1,0 +1,343 @@
+"""A roofline plot: the peak and the achievable roof, and one point a row, as large as its share of the time."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traceanalyzer.analysis.roofline import Roofline, Row
+from traceanalyzer.problems import TraceError
+from traceanalyzer.report.text import cut_middle, percent, visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, which colour-blind people can tell apart; markers tell bounds apart in grey as well.
+STYLE = {
+    "memory": ("#0072B2", "o"),
+    "compute": ("#D55E00", "s"),
+    "latency": ("#999999", "^"),
+    "communication": ("#CC79A7", "P"),
+    "implausible": ("#000000", "X"),
+}
+"""Bound -> colour and marker."""
+
+LEAST_SHARE = 0.004
+"""Share of the kernel time that a row must have to be drawn."""
+
+MOST_POINTS = 16
+LABEL_LENGTH = 26
+SIZE_INCHES = (11.0, 7.5)
+DPI = 130
+FONT = 14
+LARGEST_AREA = 1400.0
+SMALLEST_AREA = 45.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row as it is drawn: x in FLOP a byte, y in TFLOP/s."""
+
+    label: str
+    x: float
+    y: float
+    share: float
+    style: str
+
+
+def points_of(found: Roofline) -> tuple[list[Point], list[str]]:
+    """Return the rows that can be drawn, most time first, and the labels of large rows that have no FLOP or bytes."""
+    shown: list[Point] = []
+    left_out: list[str] = []
+    for row in found.rows:
+        share = row.measured_ns / found.measured_ns if found.measured_ns else 0.0
+        if share < LEAST_SHARE or len(shown) >= MOST_POINTS:
+            continue
+        label = visible(cut_middle(row.label, LABEL_LENGTH))
+        if row.intensity and row.tflops:
+            shown.append(Point(f"{label} {percent(share)}", row.intensity, row.tflops, share, _style(row)))
+        else:
+            left_out.append(label)
+    return shown, left_out
+
+
+def _style(row: Row) -> str:
+    return row.bound if row.plausible else "implausible"
+
+
+def draw(found: Roofline, path: Path) -> None:
+    """Draw the roofline and write it as PNG, SVG or PDF, by the suffix of the path.
+
+    Raises:
+        TraceError: there is no GPU or no row to draw, or the file cannot be written.
+    """
+    points, left_out = points_of(found)
+    if found.ceilings is None:
+        raise TraceError(str(path), "no plot: the GPU is unknown; pass --gpu NAME")
+    if not points:
+        raise TraceError(str(path), "no plot: no row has known FLOP and bytes; pass --model NAME or config.json")
+    data = _figure(found, points, left_out, path.suffix.lower().lstrip("."))
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
+
+
+def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str], form: str) -> bytes:
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with rc_context({"font.size": FONT, "svg.hashsalt": "roofline", "svg.fonttype": "none"}):
+        figure = Figure(figsize=SIZE_INCHES, dpi=DPI, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        axes.set(xscale="log", yscale="log")
+        axes.set_xlabel("arithmetic intensity, FLOP a byte")
+        axes.set_ylabel("TFLOP/s")
+        axes.set_title(_title(found), loc="left", fontsize=FONT + 1)
+        _limits(axes, found, points)
+        roofs = _roofs(axes, found)
+        for point in sorted(points, key=lambda one: -one.share):
+            colour, marker = STYLE[point.style]
+            axes.scatter(
+                point.x,
+                point.y,
+                s=_area(point.share),
+                c=colour,
+                marker=marker,
+                alpha=0.85,
+                edgecolors="white",
+                zorder=3,
+            )
+        _legend(axes, points)
+        if left_out:
+            note = f"not drawn, without known FLOP or bytes: {', '.join(dict.fromkeys(left_out))}"
+            axes.annotate(
+                cut_middle(note, 120),
+                (0, 0),
+                (0, -62),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                fontsize=11,
+            )
+        axes.grid(visible=True, which="major", color="#DDDDDD", linewidth=0.8, zorder=0)
+        figure.draw_without_rendering()
+        place_labels(axes, points, roofs)
+        out = io.BytesIO()
+        metadata = {"Date": None} if form == "svg" else {"CreationDate": None} if form == "pdf" else None
+        figure.savefig(out, format=form, metadata=metadata)
+    return out.getvalue()
+
+
+def _title(found: Roofline) -> str:
+    model = found.model.name.rsplit("/", 1)[-1] if found.model else "unknown model"
+    inferred = " (inferred)" if found.model_source == "inferred" else ""
+    gpu = found.ceilings.gpu.name if found.ceilings else ""
+    floor = "" if found.floor_ns is None else f", floor {found.floor_ns / 1e6:.2f} ms"
+    phase = f"{found.phase} step" if found.phase else "step"
+    return f"{visible(model)}{inferred} on {visible(gpu)}\n{phase}: {found.measured_ns / 1e6:.2f} ms of kernels{floor}"
+
+
+def _area(share: float) -> float:
+    return max(LARGEST_AREA * share, SMALLEST_AREA)
+
+
+def _limits(axes: Axes, found: Roofline, points: Sequence[Point]) -> None:
+    ceilings = found.ceilings
+    assert ceilings is not None
+    peak = max(ceilings.peak_tflops(dtype) or 0.0 for dtype in _dtypes(found))
+    ridge = peak * 1e3 / ceilings.gpu.bandwidth_gbps
+    low, high = min(point.x for point in points), max(point.x for point in points)
+    axes.set_xlim(10 ** math.floor(math.log10(low / 2)), 10 ** math.ceil(math.log10(max(high, ridge) * 3)))
+    axes.set_ylim(10 ** math.floor(math.log10(min(point.y for point in points) / 2)), peak * 5)
+
+
+def _dtypes(found: Roofline) -> list[str]:
+    """Data types of the drawn rows whose arithmetic counts, most time first; the GPU's first peak without any."""
+    assert found.ceilings is not None
+    times: dict[str, float] = {}
+    for row in found.rows:
+        if row.dtype and row.flops and row.role not in ("norm", "rope", "activation", "copy", "other", "moe_combine"):
+            times[row.dtype] = times.get(row.dtype, 0.0) + row.measured_ns
+    known = [dtype for dtype in sorted(times, key=lambda dtype: -times[dtype]) if found.ceilings.peak_tflops(dtype)]
+    return known[:2] or [next(iter(found.ceilings.gpu.peak_tflops), "bf16")]
+
+
+def _roofs(axes: Axes, found: Roofline) -> list[tuple[float, float]]:
+    """Draw the roofs and return points along them, in data coordinates, that labels keep away from."""
+    ceilings = found.ceilings
+    assert ceilings is not None
+    left, right = axes.get_xlim()
+    xs = [left * (right / left) ** (i / 200) for i in range(201)]
+    kept: list[tuple[float, float]] = []
+    for number, dtype in enumerate(_dtypes(found)):
+        peak, reached = ceilings.peak_tflops(dtype) or 1.0, ceilings.achievable_tflops(dtype) or 1.0
+        style = ("-", (0, (5, 2))) if number == 0 else ("-.", ":")
+        for tflops, gbps, dash, width in (
+            (peak, ceilings.gpu.bandwidth_gbps, style[0], 2.2),
+            (reached, ceilings.gbps, style[1], 1.6),
+        ):
+            ys = [min(tflops, x * gbps / 1e3) for x in xs]
+            axes.plot(xs, ys, linestyle=dash, color="#333333", linewidth=width, zorder=2)
+            kept += zip(xs, ys, strict=True)
+        name = f"peak {dtype} {peak:,.0f} TFLOP/s"
+        axes.annotate(name, (right, peak), (-6, 4), textcoords="offset points", ha="right", va="bottom", fontsize=12)
+        below = f"achievable {reached:,.0f}"
+        axes.annotate(below, (right, reached), (-6, -4), textcoords="offset points", ha="right", va="top", fontsize=12)
+    bandwidth = f"peak {ceilings.gpu.bandwidth_gbps:,.0f} GB/s, achievable {ceilings.gbps:,.0f} (dashed)"
+    axes.annotate(bandwidth, (0.02, 0.98), xycoords="axes fraction", ha="left", va="top", fontsize=12)
+    return kept
+
+
+def _legend(axes: Axes, points: Sequence[Point]) -> None:
+    from matplotlib.lines import Line2D
+
+    used = [name for name in STYLE if any(point.style == name for point in points)]
+    handles = [
+        Line2D(
+            [], [], linestyle="", marker=STYLE[name][1], color=STYLE[name][0], markersize=11, label=_bound_words(name)
+        )
+        for name in used
+    ]
+    axes.legend(handles=handles, loc="lower right", framealpha=1.0, fontsize=12, title="bound (size: share of time)")
+
+
+def _bound_words(name: str) -> str:
+    return "above its roof: implausible" if name == "implausible" else name
+
+
+Box = tuple[float, float, float, float]
+Spot = tuple[float, float]
+
+RINGS, TURNS = 14, 16
+"""Places tried around a point: so many distances, and so many directions at each."""
+
+
+def place_labels(axes: Axes, points: Sequence[Point], roofs: Sequence[tuple[float, float]]) -> list[Box]:
+    """Write each point's label where it meets no other label, marker, roof or leader; a leader joins it to its point.
+
+    Positions around the point are tried from near to far, the largest points first.
+
+    Returns:
+        the labels' boxes in pixels: left, bottom, right, top.
+    """
+    figure: Any = axes.figure
+    scale = figure.dpi / 72
+    renderer = figure.canvas.get_renderer()
+    frame = _box(axes.get_window_extent(renderer))
+    centres = [_pixels(axes, point.x, point.y) for point in points]
+    room = _Room(
+        frame=frame,
+        taken=[_marker_box(centre, point.share, scale) for centre, point in zip(centres, points, strict=True)]
+        + [_box(text.get_window_extent(renderer)) for text in axes.texts],
+        lines=[_pixels(axes, x, y) for x, y in roofs],
+    )
+    legend = axes.get_legend()
+    if legend is not None:
+        room.taken.append(_box(legend.get_window_extent(renderer)))
+    placed: list[Box] = []
+    for centre, point in sorted(zip(centres, points, strict=True), key=lambda pair: -pair[1].share):
+        text = axes.text(point.x, point.y, point.label, fontsize=13, zorder=5)
+        size = text.get_window_extent(renderer)
+        text.remove()
+        box, ring = room.place(centre, (size.width, size.height), _radius(point.share, scale))
+        placed.append(box)
+        x, y = axes.transData.inverted().transform(((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
+        leader = {"arrowstyle": "-", "color": "#777777", "linewidth": 0.9, "shrinkA": 1, "shrinkB": 0}
+        axes.annotate(
+            point.label,
+            (point.x, point.y),
+            (float(x), float(y)),
+            ha="center",
+            va="center",
+            fontsize=13,
+            zorder=5,
+            arrowprops=leader if ring else None,
+        )
+    return placed
+
+
+def _pixels(axes: Axes, x: float, y: float) -> Spot:
+    across, up = axes.transData.transform((x, y))
+    return float(across), float(up)
+
+
+def _radius(share: float, scale: float) -> float:
+    return math.sqrt(_area(share) / math.pi) * scale
+
+
+def _marker_box(centre: Spot, share: float, scale: float) -> Box:
+    radius = _radius(share, scale)
+    return (centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius)
+
+
+def _box(extent: Any) -> Box:
+    return (float(extent.x0), float(extent.y0), float(extent.x1), float(extent.y1))
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What of the drawing is taken, in pixels: boxes, and spots along lines."""
+
+    frame: Box
+    taken: list[Box]
+    lines: list[Spot]
+
+    def place(self, centre: Spot, size: tuple[float, float], radius: float) -> tuple[Box, int]:
+        """Take the nearest free place around a point, or that which covers least; with its distance in rings."""
+        tried = [option for option in _options(centre, size, radius) if _inside(option[0], self.frame)]
+        best = min(tried or _options(centre, size, radius), key=lambda option: self._cost(centre, *option))
+        box, ring = best
+        self.taken.append(box)
+        self.lines.extend(_leader(centre, box) if ring else [])
+        return best
+
+    def _cost(self, centre: Spot, box: Box, ring: int) -> float:
+        covered = sum(_overlap(box, other) for other in self.taken)
+        crossed = sum(_holds(box, spot) for spot in self.lines)
+        led_over = sum(_holds(other, spot) for spot in _leader(centre, box) for other in self.taken) if ring else 0
+        return covered * 100 + crossed * 60 + max(led_over - 4, 0) * 40 + ring
+
+
+def _options(centre: Spot, size: tuple[float, float], radius: float) -> list[tuple[Box, int]]:
+    found = []
+    for ring in range(RINGS):
+        for turn in range(TURNS):
+            angle = 2 * math.pi * turn / TURNS
+            away = radius + 4 + ring * 14
+            x = centre[0] + math.cos(angle) * (away + size[0] / 2)
+            y = centre[1] + math.sin(angle) * (away + size[1] / 2)
+            across, up = size[0] / 2 + 2, size[1] / 2 + 2
+            found.append(((x - across, y - up, x + across, y + up), ring))
+    return found
+
+
+def _leader(centre: Spot, box: Box) -> list[Spot]:
+    """Spots on the way from a point to the nearest edge of its label."""
+    x, y = min(max(centre[0], box[0]), box[2]), min(max(centre[1], box[1]), box[3])
+    steps = 24
+    return [(centre[0] + (x - centre[0]) * i / steps, centre[1] + (y - centre[1]) * i / steps) for i in range(1, steps)]
+
+
+def _inside(box: Box, frame: Box) -> bool:
+    return box[0] >= frame[0] and box[1] >= frame[1] and box[2] <= frame[2] and box[3] <= frame[3]
+
+
+def _holds(box: Box, spot: Spot) -> bool:
+    return box[0] < spot[0] < box[2] and box[1] < spot[1] < box[3]
+
+
+def _overlap(one: Box, other: Box) -> float:
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    return width * height if width > 0 and height > 0 else 0.0
