@@ -75,3 +75,18 @@ class Segmentation:
     blocks: pl.DataFrame
     events: pl.DataFrame
     warnings: tuple[TraceWarning, ...] = ()
+
+    def only(self, *, step: int | None = None, phase: str | None = None, device: int | None = None) -> Segmentation:
+        """Return the steps of a number, phase or device, with their blocks and events; null means any."""
+        wanted = {"step": step, "phase": phase, "device": device}
+        filters = [pl.col(name) == value for name, value in wanted.items() if value is not None]
+        if not filters:
+            return self
+        steps = self.steps.filter(filters)
+        keys = ["device", "step"]
+        chosen = steps.select(keys)
+        blocks, events = (
+            frame.join(chosen, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+            for frame in (self.blocks, self.events)
+        )
+        return Segmentation(steps, blocks, events, self.warnings)

@@ -1,0 +1,59 @@
+"""``traceanalyzer blocks``: the transformer blocks of every step."""
+
+from __future__ import annotations
+
+import click
+
+from traceanalyzer.cli.common import (
+    emit_csv,
+    emit_json,
+    open_inputs,
+    paths_argument,
+    rank_option,
+    refuse_both,
+    show_warnings,
+    table_options,
+    warnings_of,
+)
+
+PHASES = ("decode", "prefill", "mixed", "dummy", "unknown")
+
+
+@click.command()
+@paths_argument
+@click.option("--step", type=click.IntRange(min=0), help="Only the step of this index, as `ingest` numbers them.")
+@click.option("--phase", type=click.Choice(PHASES), help="Only steps of this phase.")
+@rank_option
+@click.option("--device", type=click.IntRange(min=0), help="Only this GPU.")
+@table_options
+def blocks(
+    paths: tuple[str, ...],
+    step: int | None,
+    phase: str | None,
+    rank: int | None,
+    device: int | None,
+    as_json: bool,
+    as_csv: bool,
+    no_cache: bool,
+) -> None:
+    """Show the transformer blocks of each step: a strip of times, variants, roles, and blocks out of line."""
+    from traceanalyzer.report import blocks as report
+    from traceanalyzer.report.console import console
+    from traceanalyzer.segment import segment
+
+    refuse_both(as_json, as_csv)
+    traces = [trace for trace in open_inputs(paths, no_cache=no_cache).traces if rank is None or trace.rank == rank]
+    if not traces:
+        raise click.UsageError(f"the input holds no trace of rank {rank}")
+    ranks = [(trace.rank, segment(trace).only(step=step, phase=phase, device=device)) for trace in traces]
+    if all(found.steps.is_empty() for _, found in ranks) and (step, phase, device) != (None, None, None):
+        raise click.UsageError("no step fits --step, --phase and --device")
+    warnings = [warning for trace in traces for warning in warnings_of(trace)]
+    show_warnings(warnings)
+    if as_json:
+        emit_json(report.document(ranks, warnings))
+    elif as_csv:
+        emit_csv(report.CSV_COLUMNS, report.csv_rows(ranks))
+    else:
+        screen = console()
+        screen.print(report.render(ranks, screen.width))
