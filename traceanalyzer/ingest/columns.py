@@ -113,7 +113,10 @@ def _whole(value: Any) -> int | None:
 
 
 def ids(values: Sequence[Any]) -> tuple[pl.Series, dict[int, str]]:
-    """Return 64-bit ids, and by row the text of those that are none (too large, negative, not a number)."""
+    """Return 64-bit ids, and by row the text of those that are none (too large, negative, not a number).
+
+    -1 and the empty text stand for no id: null.
+    """
     try:
         return pl.Series(values, dtype=pl.UInt64), {}
     except (TypeError, OverflowError):
@@ -122,10 +125,13 @@ def ids(values: Sequence[Any]) -> tuple[pl.Series, dict[int, str]]:
     numbers: list[int | None] = []
     for row, value in enumerate(values):
         number = _id(value)
-        if number is None and value is not None and value != "" and not isinstance(value, bool):
+        if number is None and value not in NO_IDS:
             oversize[row] = str(value)
         numbers.append(number)
     return pl.Series(numbers, dtype=pl.UInt64), oversize
+
+
+NO_IDS = (None, "", -1, "-1", True, False)
 
 
 def _id(value: Any) -> int | None:

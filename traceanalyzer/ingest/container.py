@@ -177,11 +177,21 @@ class Plain:
                 )
             yield block
 
+    def ended(self, kind: str) -> None:
+        """Record that compressed data are cut off."""
+        self.cut_short = True
+        self.problems.append(
+            TraceWarning(
+                "damaged_compression", f"the {kind} data are incomplete (truncated), and what they held is kept"
+            )
+        )
+
     def lost(self, kind: str, why: str, at: int | None = None) -> None:
         """Record that compressed data are damaged or missing."""
         self.cut_short = True
         place = "" if at is None else f" at byte {at} of the compressed file"
-        self.problems.append(TraceWarning("damaged_compression", f"the {kind} data are damaged{place}: {why}"))
+        message = f"the {kind} data are damaged{place} ({why}): values near the damage may be wrong"
+        self.problems.append(TraceWarning("damaged_compression", message))
 
 
 class PlainReader(io.RawIOBase):
@@ -236,7 +246,7 @@ class _Gunzip:
                 elif not data and not member.eof:
                     data = next(self._below, b"")
                     if not data:
-                        self._plain.lost("gzip", "it ends before the data do (truncated)")
+                        self._plain.ended("gzip")
                         return
             if member.eof:
                 data, consumed = self._after_member(data, consumed)
@@ -285,7 +295,8 @@ class _Gunzip:
             if body is not None:
                 yield from _inflate_carefully(self._source, head[body:], produced)
         finally:
-            self._source.seek(back)
+            if not self._source.closed:  # it is when the reader gave up in between
+                self._source.seek(back)
 
 
 def _after_gzip_header(head: bytes) -> int | None:
@@ -343,7 +354,7 @@ def _peel(below: Iterator[bytes], make: Callable[[], Decompressor], kind: str, p
                 rest = (decompressor.unused_data + rest).lstrip(b"\0")
                 decompressor, begun = make(), False
     if begun:
-        plain.lost(kind, "it ends before the data do (truncated)")
+        plain.ended(kind)
 
 
 def _zstd(path: str) -> Any:

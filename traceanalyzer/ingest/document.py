@@ -25,6 +25,7 @@ LIST_END = re.compile(rb"\}\s*,?\s*\]" + AFTER_LIST)
 EMPTY_LIST_END = re.compile(rb"[\s,]*\]" + AFTER_LIST)
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\],]', re.DOTALL)
+OBJECT = re.compile(rb'\{\s*"')
 SPACE = re.compile(rb"\s*")
 LOOSE_EVENT = re.compile(rb'\{\s*"(?:ph|cat|name|ts|pid)"')
 
@@ -121,7 +122,7 @@ class Document:
         if not self._keys_until_events():
             if not self.root and not self.problems:
                 raise NotATrace("empty JSON object: no events in it")
-            raise NotATrace("JSON, but not a profiler trace: it has no traceEvents")
+            raise NotATrace("JSON, but not a profiler trace: it has no list of traceEvents")
         yield from self._event_windows()
         while self._tail_has_more_events():
             self._warn("duplicate_key", "a second traceEvents list was read as a continuation of the first")
@@ -184,12 +185,11 @@ class Document:
         """Skip text before the JSON, such as a line of a log."""
         self._fill(1 << 16)
         found = EVENT_LIST.search(self._buffer)
-        start = self._buffer.rfind(b"{", 0, found.start()) if found else -1
-        first_brace = self._buffer.find(b"{", 0, found.start()) if found else -1
-        if first_brace < 0 or start < 0:
+        start = OBJECT.search(self._buffer, 0, found.start() + 1) if found else None
+        if start is None:
             raise NotATrace("")
-        self._warn("leading_data", f"{first_brace} bytes before the JSON were ignored")
-        self._drop(first_brace)
+        self._warn("leading_data", f"{start.start()} bytes before the JSON were ignored")
+        self._drop(start.start())
 
     def _is_bare_event(self) -> bool:
         """Whether the text is events one after another, without a list around them."""
@@ -260,7 +260,7 @@ class Document:
         end = self._value_end(0)
         text = self._buffer[:end]
         if not text.strip():
-            raise _Damaged
+            raise _Ended if self._ended else _Damaged
         try:
             self.root[key] = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):

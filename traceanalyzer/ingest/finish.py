@@ -16,12 +16,15 @@ from traceanalyzer.ingest.metadata import Source, TraceMetadata
 from traceanalyzer.ingest.pairs import join_pairs
 from traceanalyzer.ingest.ranks import placement
 from traceanalyzer.ingest.sanitize import implausible_durations, stray_times
-from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, group_of
+from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, group_of
 from traceanalyzer.ingest.store import Store, position
 from traceanalyzer.ingest.window import PartWriter, Place, WindowDecoder, WindowReport
 from traceanalyzer.problems import TraceError, TraceWarning
 
 PAIRS = "pairs"
+DAMAGE = frozenset({"truncated", "damaged_compression", "unreadable_events"})
+"""Warnings that mean that events were lost."""
+
 ROOT_KEPT_BYTES = 1 << 16
 
 
@@ -64,7 +67,8 @@ def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]
     warnings += _clip(store)
     events = sum(report.events for report in reports)
     warnings += reading_warnings(reports, events, cut_at=_cut_at(reading))
-    base = _base(store, source.path, reports)
+    damaged = any(w.code in DAMAGE for w in warnings)
+    base = _base(store, source.path, reports, damaged=damaged)
     if not store.files("device"):
         warnings.append(
             TraceWarning(
@@ -72,7 +76,6 @@ def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]
                 "no GPU kernels in this trace (CPU only): record CUDA/GPU activity (ProfilerActivity.CUDA) to see them",
             )
         )
-    damaged = any(w.code in {"truncated", "damaged_compression", "unreadable_events"} for w in warnings)
     source = replace(source, events=events, recovered_events=events if damaged else None)
     metadata = _metadata(reading.document.root, source, base, reports)
     warnings += [*reading.document.problems, *metadata.warnings]
@@ -147,11 +150,13 @@ def _pair_warnings(directory: Path, writer: PartWriter) -> list[TraceWarning]:
 def _drop_strays(store: Store) -> list[TraceWarning]:
     if not store.files("device"):
         return []
-    strays = stray_times(store.scan(DEVICE_CATEGORIES), store.scan(("cuda_runtime", "user_annotation", "cpu_op")))
+    strays = stray_times(store.scan(DEVICE_CATEGORIES), store.scan((*LAUNCH_CATEGORIES, "user_annotation", "cpu_op")))
     if strays.is_empty():
         return []
     _rewrite(store, "device", lambda frame: frame.join(strays, on="index", how="anti"))
-    message = f"{strays.height} GPU events lie more than a day from the others in time (invalid times) and were skipped"
+    message = (
+        f"{strays.height} GPU event(s) with invalid times (at zero, or more than a day from the others) were skipped"
+    )
     return [TraceWarning("invalid_gpu_times", message, count=strays.height)]
 
 
@@ -186,14 +191,19 @@ def _rewrite(store: Store, group: str, change: Any) -> None:
             changed.write_parquet(file, compression="zstd", compression_level=1)
 
 
-def _base(store: Store, path: str, reports: Sequence[WindowReport]) -> int:
+def _base(store: Store, path: str, reports: Sequence[WindowReport], *, damaged: bool) -> int:
     base = store.scan().select(pl.col("start_ns").min()).collect().item()
-    if base is None:
-        bad = sum(report.bad_device + report.bad_host for report in reports)
-        listed = sum(report.events for report in reports)
-        why = f"none of its {bad} timed events has usable times" if bad else f"{listed} metadata records only"
-        raise TraceError(path, f"no events to analyse: {why if listed else 'the event list is empty'}")
-    return int(base)
+    if base is not None:
+        return int(base)
+    bad = sum(report.bad_device + report.bad_host for report in reports)
+    listed = sum(report.events for report in reports)
+    if damaged:
+        why = "the file is damaged or incomplete, and no complete event can be read"
+    elif bad:
+        why = f"none of its {bad} timed events has usable times"
+    else:
+        why = f"it holds {listed} metadata records only" if listed else "the event list is empty"
+    raise TraceError(path, f"no events to analyse: {why}")
 
 
 def _metadata(root: dict[str, Any], source: Source, base: int, reports: Sequence[WindowReport]) -> TraceMetadata:

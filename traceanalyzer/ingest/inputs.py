@@ -7,6 +7,7 @@ import stat
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ from typing import IO, BinaryIO, cast
 from traceanalyzer.ingest.container import Plain, PlainReader
 from traceanalyzer.ingest.ranks import FRONT_END, GRAPH_CAPTURE
 from traceanalyzer.ingest.store import METADATA_FILE
+from traceanalyzer.ingest.zip_rescue import zip_members_without_directory
 from traceanalyzer.problems import TraceError, TraceWarning
 
 MAX_NESTING = 3
+STEP_BYTES = 4096
 MAX_MEMBERS = 10_000
 MAX_FILES = 100_000
 MAX_SPOOLED_BYTES = 16 << 30
@@ -155,58 +158,83 @@ def _unsafe(name: str) -> bool:
     return path.is_absolute() or ".." in path.parts or (len(name) > 1 and name[1] == ":")
 
 
+def _refused(path: str, size: int, why: str) -> Found:
+    return Found(path, size, None, why, (TraceWarning("skipped_member", f"{path} was not read: {why}"),))
+
+
+UNSAFE = "its name is absolute or leads out of the archive"
+LINK = "it is a link or special file"
+
+
 def _tar_members(plain: Plain, nesting: int) -> Iterator[Found]:
     count = 0
     try:
         with tarfile.open(fileobj=cast(IO[bytes], PlainReader(plain)), mode="r|") as archive:
             for member in archive:
                 count += 1
-                if count > MAX_MEMBERS:
-                    raise TraceError(plain.path, f"more than {MAX_MEMBERS} members in the archive")
+                _check_count(count, plain.path)
                 path = f"{plain.path}!{member.name}"
                 if member.isdir():
                     continue
                 if not member.isfile():
-                    yield Found(path, 0, None, "link or special file in an archive: not followed")
+                    yield _refused(path, 0, LINK)
                 elif _unsafe(member.name):
-                    yield Found(path, member.size, None, "unsafe name (absolute or with ..): not read")
+                    yield _refused(path, member.size, UNSAFE)
                 elif (file := archive.extractfile(member)) is not None:
                     yield from traces_in(_member(path, file), member.size, chosen=False, nesting=nesting + 1)
     except (tarfile.TarError, EOFError, OSError) as error:
-        problem = TraceWarning("damaged_archive", f"the archive is damaged or incomplete: {error}")
-        yield Found(plain.path, 0, None, f"archive cut off: {error}", (problem,))
+        yield _damaged_archive(plain, "tar", error)
+
+
+def _check_count(count: int, path: str) -> None:
+    if count > MAX_MEMBERS:
+        raise TraceError(path, f"more than {MAX_MEMBERS} members in the archive")
+
+
+def _damaged_archive(plain: Plain, kind: str, error: Exception) -> Found:
+    why = f"the {kind} archive is damaged or incomplete: {error}"
+    return Found(plain.path, 0, None, why, (TraceWarning("damaged_archive", why),))
 
 
 def _zip_members(plain: Plain, file: BinaryIO, nesting: int) -> Iterator[Found]:
     try:
-        with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            if len(members) > MAX_MEMBERS:
-                raise TraceError(plain.path, f"more than {MAX_MEMBERS} members in the archive")
-            for member in members:
-                path = f"{plain.path}!{member.filename}"
-                if member.is_dir():
-                    continue
-                if _unsafe(member.filename):
-                    yield Found(path, member.compress_size, None, "unsafe name (absolute or with ..): not read")
-                elif stat.S_ISLNK(member.external_attr >> 16):
-                    yield Found(path, 0, None, "link or special file in an archive: not followed")
-                elif member.flag_bits & 1:
-                    yield Found(path, member.compress_size, None, "encrypted: unpack it first")
-                elif reason := by_name(path):
-                    yield Found(path, member.compress_size, None, reason)
-                else:
-                    with archive.open(member) as stream:
-                        inner = _member(path, stream, stored_bytes=member.compress_size)
-                        yield from traces_in(inner, member.compress_size, chosen=False, nesting=nesting + 1)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-        yield Found(
-            plain.path,
-            0,
-            None,
-            f"damaged or incomplete zip archive: {error}",
-            (TraceWarning("damaged_archive", f"the zip archive is damaged or incomplete: {error}"),),
-        )
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError) as error:
+        yield _damaged_archive(plain, "zip", error)
+        file.seek(0)
+        for name, stored in zip_members_without_directory(file):
+            path = f"{plain.path}!{name}"
+            if not name.endswith("/") and not _unsafe(name):
+                yield from traces_in(_member(path, cast(IO[bytes], stored)), 0, chosen=False, nesting=nesting + 1)
+        return
+    with archive:
+        members = archive.infolist()
+        _check_count(len(members), plain.path)
+        for member in members:
+            if not member.is_dir():
+                yield from _zip_member(plain, archive, member, nesting)
+
+
+def _zip_member(plain: Plain, archive: zipfile.ZipFile, member: zipfile.ZipInfo, nesting: int) -> Iterator[Found]:
+    path, size = f"{plain.path}!{member.filename}", member.compress_size
+    if _unsafe(member.filename):
+        yield _refused(path, size, UNSAFE)
+    elif stat.S_ISLNK(member.external_attr >> 16):
+        yield _refused(path, size, LINK)
+    elif member.flag_bits & 1:
+        yield _refused(path, size, "it is encrypted: unpack it first")
+    elif reason := by_name(path):
+        yield Found(path, size, None, reason)
+    else:
+        try:
+            stream = archive.open(member)
+        except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
+            yield _refused(path, size, f"it is damaged: {error}")
+            return
+        with stream:
+            yield from traces_in(
+                _member(path, stream, stored_bytes=max(size, 1)), size, chosen=False, nesting=nesting + 1
+            )
 
 
 def _member(path: str, stream: IO[bytes], stored_bytes: int = 0) -> Plain:
@@ -221,21 +249,22 @@ class _Member:
         self.damage: str | None = None
 
     def read(self, size: int) -> bytes:
-        try:
-            return self._stream.read(size)
-        except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, zlib_error()) as error:
-            self.damage = str(error)
-            return b""
+        """Read up to ``size`` bytes, in small steps: the step that meets the damage delivers nothing."""
+        parts = []
+        while size > 0 and self.damage is None:
+            try:
+                part = self._stream.read(min(size, STEP_BYTES))
+            except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, zlib.error) as error:
+                self.damage = str(error)
+                break
+            if not part:
+                break
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
 
     def seekable(self) -> bool:
         return False
-
-
-def zlib_error() -> type[Exception]:
-    """Return the class of zlib's errors (imported late)."""
-    import zlib
-
-    return zlib.error
 
 
 @contextmanager

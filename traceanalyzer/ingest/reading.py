@@ -66,8 +66,10 @@ def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, careful
 
 
 def _reason(problem: NotATrace, plain: Plain) -> str:
-    reason = str(problem) or describe_unknown(plain.start)
     damage = "; ".join(warning.message for warning in plain.problems)
+    if damage and not plain.start:
+        return f"nothing can be read of it: {damage}"
+    reason = str(problem) or describe_unknown(plain.start)
     return f"{reason} ({damage})" if damage else reason
 
 

@@ -23,10 +23,11 @@ MAX_JOIN_TRIES = 2000
 
 STRING_OR_WORD = re.compile(
     rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-    rb"|[-+]?(?:\bnan\b(?:\([a-z0-9]*\))?|\binf(?:inity)?\b|1\.#[a-z]+[0-9]*)"
+    rb"|(?i:[-+]?(?:\bnan\b(?:\([a-z0-9]*\))?|\binf(?:inity)?\b|1\.#[a-z]+[0-9]*))"
     rb"|\b(?:None|True|False|undefined)\b",
-    re.DOTALL | re.IGNORECASE,
+    re.DOTALL,
 )
+PYTHON_WORDS = {b"None": b"null", b"True": b"true", b"False": b"false", b"undefined": b"null"}
 CONTROL = re.compile(rb"[\x00-\x1f]")
 ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.", re.DOTALL
@@ -46,6 +47,8 @@ class Salvaged:
 
     Attributes:
         events: in the order of the file.
+        texts: the same as JSON, mended where they were.
+        starts: where each begins in the window.
         repaired: what was mended -> (how many events, offset of the first in the window).
         lost: offsets of the pieces that could not be read.
         head, tail: text of the first and last piece where it could not be read: they may be the halves of an event
@@ -53,6 +56,8 @@ class Salvaged:
     """
 
     events: list[Any] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
     repaired: dict[str, tuple[int, int]] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
     head: bytes | None = None
@@ -77,6 +82,7 @@ class _Salvage:
         self._exact = exact
         self._spans = _pieces(data)
         self._read: list[Any] = [None] * len(self._spans)
+        self._mended: dict[int, bytes] = {}
         self._repaired: dict[str, list[int]] = {}
         self._tries = 0
 
@@ -86,7 +92,7 @@ class _Salvage:
         outcome = Salvaged()
         piece = 0
         while piece < len(self._spans):
-            event = self._read[piece]
+            first, event = piece, self._read[piece]
             if event is None or event.ph is None:
                 joined = self._join(piece)
                 if joined is not None:
@@ -97,6 +103,9 @@ class _Salvage:
                 self._note_lost(piece, outcome)
             else:
                 outcome.events.append(event)
+                start, end = self._spans[first][0], self._spans[piece][1]
+                outcome.starts.append(start)
+                outcome.texts.append(self._mended.get(first, self._data[start:end]))
             piece += 1
         outcome.repaired = {what: (len(places), min(places)) for what, places in self._repaired.items()}
         return outcome
@@ -132,7 +141,9 @@ class _Salvage:
         """Find out which of a run of pieces needed the cleaning that made the run readable."""
         for piece in range(first, last):
             start, end = self._spans[piece]
-            for what in cleaned(self._data[start:end])[1]:
+            clean, mended = cleaned(self._data[start:end])
+            self._mended[piece] = clean
+            for what in mended:
                 self._repaired.setdefault(what, []).append(start)
 
     def _join(self, piece: int) -> tuple[Any, int] | None:
@@ -160,6 +171,7 @@ class _Salvage:
         for candidate, what in attempts:
             event = self._loose(candidate)
             if event is not None:
+                self._mended[piece] = candidate
                 for each in what or {"fields of an unexpected type"}:
                     self._repaired.setdefault(each, []).append(start)
                 return event
@@ -174,14 +186,16 @@ class _Salvage:
         if not isinstance(value, dict) or not isinstance(value.get("ph"), str):
             return None
         args = value.get("args")
-        fields = {key: value[key] for key in ("ph", "cat", "name", "pid", "tid") if _is_scalar(value.get(key))}
+        fields = {key: value.get(key) for key in ("ph", "cat", "name", "pid", "tid") if _is_scalar(value.get(key))}
         raw = msgspec.json.encode
-        times = {key: value[key] for key in ("ts", "dur") if isinstance(value.get(key), int | float | str)}
+        times = {key: value[key] for key in ("ts", "dur") if _is_time(value.get(key))}
+        kind: Any = ExactEvent if self._exact else Event
         if self._exact:
-            times = {key: msgspec.Raw(raw(each)) for key, each in times.items()}
+            event = kind(**fields, **{key: msgspec.Raw(raw(each)) for key, each in times.items()})
         else:
-            times = {key: each if isinstance(each, str) else float(each) for key, each in times.items()}
-        event = (ExactEvent if self._exact else Event)(**fields, **times)
+            event = kind(
+                **fields, **{key: each if isinstance(each, str) else float(each) for key, each in times.items()}
+            )
         if isinstance(args, dict):
             event.args = _loose_args(args)
         return event
@@ -227,6 +241,9 @@ def cleaned(text: bytes) -> tuple[bytes, set[str]]:
 
     def token(match: re.Match[bytes]) -> bytes:
         found = match[0]
+        if found in PYTHON_WORDS:
+            mended.add("words that are not JSON")
+            return PYTHON_WORDS[found]
         if not found.startswith(b'"'):
             mended.add("numbers that are NaN or infinite")
             return b"null"
@@ -256,6 +273,10 @@ def quotes_escaped(text: bytes) -> bytes:
         return match[1] + inner
 
     return QUOTED_VALUE.sub(value, text)
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float | str) and not isinstance(value, bool)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -72,21 +72,22 @@ def _covered(times: pl.DataFrame, suspects: pl.DataFrame) -> pl.DataFrame:
     return last.select("row", covered=pl.col("last") - pl.col("row"))
 
 
-def stray_times(events: pl.LazyFrame, others: pl.LazyFrame) -> pl.DataFrame:
-    """Return GPU events that start more than a day from where the trace is (column ``index``).
+def stray_times(events: pl.LazyFrame, host: pl.LazyFrame) -> pl.DataFrame:
+    """Return GPU events that cannot have started when they say (column ``index``).
 
-    They are strays only where they are few: where a large part of the events stands apart, the file mixes clocks,
-    and none of them can be called wrong.
+    That is: at time zero, although host events start later (a kernel cannot precede its launch), or more than a day
+    from where the trace is. Events far away are strays only where they are few: where a large part of the events
+    stands apart, the file mixes clocks, and none of them can be called wrong.
 
     Args:
         events: GPU events.
-        others: host events, which decide where the trace is when there are any.
+        host: launches and other host events, which decide where the trace is when there are any.
     """
     starts = events.select("index", "start_ns").collect()
-    host = others.select(pl.col("start_ns").median()).collect().item()
-    middle: float | None = host if host is not None else starts.select(pl.col("start_ns").median()).item()
-    none = starts.head(0).select("index")
-    if middle is None:
-        return none
-    stray = starts.filter((pl.col("start_ns") - int(middle)).abs() > DAY_NS)
-    return stray.select("index") if stray.height * 20 <= starts.height or stray.height <= 2 else none
+    host_middle, host_first = host.select(pl.col("start_ns").median(), first=pl.col("start_ns").min()).collect().row(0)
+    at_zero = pl.col("start_ns") == 0 if host_first else pl.lit(False)
+    middle: float | None = host_middle if host_middle is not None else starts["start_ns"].median()  # type: ignore[assignment]
+    far = (pl.col("start_ns") - int(middle or 0)).abs() > DAY_NS
+    stray = starts.filter(at_zero | far)
+    few = stray.height * 20 <= starts.height or stray.height <= 2
+    return (stray if few else stray.filter(at_zero)).select("index")

@@ -175,8 +175,10 @@ class _Places:
 
     def of_event(self, positions: list[int], salvaged: Salvaged) -> Place | None:
         """Return the place of the first of some events, found by decoding the window once more in outline."""
-        if not positions or salvaged.lost or salvaged.repaired:
+        if not positions:
             return None
+        if salvaged.starts:
+            return self.of_byte(salvaged.starts[min(positions)])
         texts: list[Any] = msgspec.json.decode(_as_list(self._window.data), type=list[msgspec.Raw])
         at = 0
         for text in texts[: min(positions) + 1]:
