@@ -316,3 +316,9 @@ def test_files_that_cannot_be_renamed_keep_their_names(serve: Serve, run: Run, m
 def test_urls_that_are_refused_show_no_password(url: str) -> None:
     result = CliRunner().invoke(cli, ["capture", url])
     assert "hunter2" not in failure(result)
+
+
+def test_proxies_of_the_environment_are_not_used(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert run(serve()).exit_code == 0

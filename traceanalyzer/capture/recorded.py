@@ -46,7 +46,7 @@ def shortfall(recorded: Recorded, concurrency: int) -> TraceWarning | None:
         told = ", ".join(f"{n} of batch {b}" for b, n in sorted(recorded.batches.items(), key=lambda i: i[0] or 0) if b)
         message = (
             f"no decode step of batch {concurrency} was recorded, but {told}; raise --output-tokens, or the server's "
-            "limits (--max-num-seqs, KV cache) are below the batch"
+            "limits (--max-num-seqs, KV cache) are below the batch, or data-parallel ranks share it"
         )
     return TraceWarning("batch_not_reached", message)
 

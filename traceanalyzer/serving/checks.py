@@ -17,7 +17,7 @@ from traceanalyzer.serving.result import ServingResult
 
 EXACT = 0.01
 # Mean latency = mean TTFT + (mean length - 1) x mean TPOT holds exactly for equal lengths only.
-AVERAGED = 0.15
+AVERAGED = 0.25
 
 
 class Range(NamedTuple):
@@ -109,7 +109,7 @@ def _latency(result: ServingResult) -> Iterator[str]:
     if measured and expected and not measured.agrees(expected, AVERAGED):
         yield (
             f"mean latency is {measured} ms, but TTFT {_get(result, 'mean_ttft_ms')} ms + (n - 1) x TPOT "
-            f"{_get(result, 'mean_tpot_ms')} ms with n = {output_length(result)} gives {expected} ms"
+            f"{_get(result, 'mean_tpot_ms')} ms with n = {output_length(result)} gives {expected} ms (exact where all answers are of one length)"
         )
 
 
