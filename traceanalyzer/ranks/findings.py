@@ -131,17 +131,21 @@ def _culprit(found: RankComparison, own: pl.DataFrame, waiting: float) -> str:
     late = own.filter(pl.col("late").is_not_null())
     if waiting < NOTABLE_SHARE or late.is_empty():
         return ""
-    each = late.group_by("call").agg(rank=pl.col("late").first(), caused=pl.col("wait_ns").max())
+    each = late.group_by("call").agg(
+        pl.col("group").first(), rank=pl.col("late").first(), caused=pl.col("wait_ns").max()
+    )
     caused = (
-        each.group_by("rank")
+        each.group_by("group", "rank")
         .agg(pl.col("caused").sum(), calls=pl.len())
+        .with_columns(share=pl.col("caused") / pl.col("caused").sum().over("group"))
         .sort(["caused", "rank"], descending=[True, False])
     )
-    rank, share = int(caused["rank"][0]), float(caused["caused"][0]) / float(caused["caused"].sum())
+    group, rank, share, last = caused.select("group", "rank", "share", "calls").row(0)
+    where = "" if own["group"].n_unique() == 1 else f" in its group of {len(json.loads(group))}"
     if share < STANDS_OUT:
-        return f", for no rank in particular (rank {rank}, the latest, causes {_percent(share)})"
-    calls = own["call"].n_unique()
-    text = f", mostly for rank {rank} (last in {int(caused['calls'][0])} of {calls} calls)"
+        return f", for no rank in particular (rank {rank}, the latest, causes {_percent(share)}{where})"
+    calls = own.filter(pl.col("group") == group)["call"].n_unique()
+    text = f", mostly for rank {rank} (last in {last} of {calls} calls{where})"
     why = found.causes.filter(pl.col("rank") == rank, pl.col("group").is_in(own["group"].unique().to_list()))
     return f"{text}, {_because(why.row(0, named=True))}" if why.height else text
 
