@@ -109,7 +109,8 @@ def _latency(result: ServingResult) -> Iterator[str]:
     if measured and expected and not measured.agrees(expected, AVERAGED):
         yield (
             f"mean latency is {measured} ms, but TTFT {_get(result, 'mean_ttft_ms')} ms + (n - 1) x TPOT "
-            f"{_get(result, 'mean_tpot_ms')} ms with n = {output_length(result)} gives {expected} ms (exact where all answers are of one length)"
+            f"{_get(result, 'mean_tpot_ms')} ms with n = {output_length(result)} gives {expected} ms "
+            "(exact where all answers are of one length)"
         )
 
 
