@@ -1,14 +1,22 @@
-"""How far the blocks found are to be trusted, from 0 to 1."""
+"""How far the blocks found are to be trusted: roughly the chance that every one of them is exactly right."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from traceanalyzer.segment.vocabulary import IntArray
+
+_COMPARED = 16
+"""Blocks that stand alone of which so many are compared with others."""
 
 
 def rate(tokens: IntArray, starts: list[int], ends: list[int], agreement: float, cost: float) -> float:
     """Rate blocks by what they have in common.
+
+    Four doubts multiply: borders on which the estimates disagree; blocks unlike any other; borders between kernels
+    that no other border lies between; a first or last block that does not fit the count of norms. The weights are
+    fitted to sequences of known blocks with kernels dropped and renamed at random.
 
     Args:
         tokens: token of each event of the step.
@@ -19,13 +27,22 @@ def rate(tokens: IntArray, starts: list[int], ends: list[int], agreement: float,
     contents: list[tuple[int, ...]] = [
         tuple(sorted(tokens[start:end].tolist())) for start, end in zip(starts, ends, strict=True)
     ]
+    if len(contents) < 2:
+        return round(0.6 * 0.7 ** min(cost, 4.0), 3)
     counts = Counter(contents)
-    shared = sum(count for count in counts.values() if count > 1) / len(contents) if len(contents) > 1 else 0.6
+    shared = sum(count for count in counts.values() if count > 1) / len(contents)
     lone = [content for content, count in counts.items() if count == 1]
     alike = _likeness(lone, [content for content, count in counts.items() if count > 1])
     uniform = shared + (1 - shared) * alike
-    certainty = (0.4 + 0.6 * agreement) * (0.3 + 0.7 * uniform) * 0.7 ** min(cost, 4.0)
+    odd = _odd(tokens[starts[1:]].tolist()) + _odd(tokens[[end - 1 for end in ends]].tolist())
+    certainty = (0.4 + 0.6 * agreement) * uniform**1.5 * 0.7 ** min(cost, 4.0) * 0.65 ** min(odd, 4)
     return round(min(max(float(certainty), 0.01), 0.99), 3)
+
+
+def _odd(border: Sequence[int]) -> int:
+    """Kernels at borders that stand at one border only while others stand at several."""
+    counts = Counter(border)
+    return sum(count == 1 for count in counts.values()) if max(counts.values()) > 1 else 0
 
 
 def _likeness(lone: list[tuple[int, ...]], shared: list[tuple[int, ...]]) -> float:
@@ -34,7 +51,7 @@ def _likeness(lone: list[tuple[int, ...]], shared: list[tuple[int, ...]]) -> flo
         return 1.0
     kin = [Counter(content) for content in (shared[:8] or lone[:8])]
     total = 0.0
-    for content in lone[:16]:
+    for content in lone[:_COMPARED]:
         own = Counter(content)
         total += max(
             (
@@ -44,4 +61,4 @@ def _likeness(lone: list[tuple[int, ...]], shared: list[tuple[int, ...]]) -> flo
             ),
             default=0.5,
         )
-    return total / min(len(lone), 16)
+    return total / min(len(lone), _COMPARED)
