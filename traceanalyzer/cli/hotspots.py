@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,11 @@ from traceanalyzer.cli.common import (
     table_options,
     warnings_of,
 )
+
+if TYPE_CHECKING:
+    from traceanalyzer.analysis.hotspots import Hotspots
+    from traceanalyzer.analysis.roofline.bounds import Bound
+    from traceanalyzer.trace import Trace
 
 GROUPINGS = ("kernel", "role", "family")
 PHASES = ("decode", "prefill", "mixed", "dummy", "unknown")
@@ -34,6 +40,8 @@ PHASES = ("decode", "prefill", "mixed", "dummy", "unknown")
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The TRITON_CACHE_DIR of the server: adds tile, warps, stages, registers and spills of its kernels.",
 )
+@click.option("--model", help="A built-in name or a config.json: adds bound, share of roof and headroom.")
+@click.option("--gpu", help="The GPU to hold kernels against, where the trace does not tell; `gpus` lists those known.")
 @table_options
 def hotspots(
     paths: tuple[str, ...],
@@ -43,11 +51,16 @@ def hotspots(
     rank: int | None,
     limit: int,
     triton_cache: Path | None,
+    model: str | None,
+    gpu: str | None,
     as_json: bool,
     as_csv: bool,
     no_cache: bool,
 ) -> None:
-    """Rank kernels by total time, with count, mean, share, percentiles, tile and time per step."""
+    """Rank kernels by total time, with count, mean, share, percentiles, tile and time per step.
+
+    With --model or --gpu by headroom: the time a step that lies above the roofline's floor.
+    """
     from traceanalyzer.analysis.advice import advice
     from traceanalyzer.analysis.hotspots import hotspots as rank_kernels
     from traceanalyzer.analysis.triton_cache import compiled_kernels, spill_findings
@@ -61,14 +74,50 @@ def hotspots(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     compiled = compiled_kernels(trace, triton_cache) if triton_cache else {}
+    bounds: dict[str, Bound] = {}
+    if model or gpu:
+        found, bounds = with_bounds(trace, found, by, step, (model, gpu))
     show_warnings(warnings_of(trace))
     if as_csv:
-        emit_csv(report.CSV_COLUMNS, report.document(found, [], compiled)["rows"])
+        emit_csv(report.CSV_COLUMNS, report.document(found, [], compiled, bounds)["rows"])
         return
     spills = spill_findings(found.rows, compiled) if by == "kernel" else []
     findings = [*spills, *advice(trace, phase=phase, step=step)]
     if as_json:
-        emit_json(report.document(found, findings, compiled))
+        emit_json(report.document(found, findings, compiled, bounds))
         return
     screen = console()
-    screen.print(report.render(found, findings, compiled, by, limit or found.rows.height, screen.width))
+    screen.print(report.render(found, findings, compiled, bounds, by, limit or found.rows.height, screen.width))
+
+
+def with_bounds(
+    trace: Trace, found: Hotspots, by: str, step: int | None, stated: tuple[str | None, str | None]
+) -> tuple[Hotspots, dict[str, Bound]]:
+    """Return the ranking by headroom, and the bound of each group.
+
+    Args:
+        trace: the trace.
+        found: the ranking by time.
+        by: what a row is.
+        step: the step looked at, if only one.
+        stated: model and GPU as the user states them.
+
+    Raises:
+        click.UsageError: model or GPU is not known, or the model does not fit what is stated of it.
+    """
+    from traceanalyzer.analysis.roofline import Request, RooflineError, roofline
+    from traceanalyzer.analysis.roofline.bounds import bounds_by, by_headroom
+    from traceanalyzer.cli.roofline import given_gpu, given_model
+
+    request = Request(
+        model=given_model(stated[0]),
+        gpu=given_gpu(stated[1], None),
+        phase=found.phase,
+        step=step,
+        every_phase=True,
+    )
+    try:
+        bounds = bounds_by(roofline(trace, request), by)
+    except RooflineError as error:
+        raise click.UsageError(str(error)) from error
+    return by_headroom(found, bounds), bounds

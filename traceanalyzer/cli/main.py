@@ -16,6 +16,7 @@ COMMANDS = {
     "blocks": "the transformer blocks of every step",
     "capture": "record a trace of a running vLLM or SGLang server",
     "diff": "what changed between two traces, role by role",
+    "estimate": "TTFT, TPOT and tokens/s of a model on GPUs, without running it",
     "gpus": "the GPUs whose limits are known, with sources",
     "hotspots": "which kernels, roles or families the time goes to",
     "idle": "when the GPU waits, and what the host does meanwhile",

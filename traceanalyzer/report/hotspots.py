@@ -10,6 +10,7 @@ from rich.text import Text
 
 from traceanalyzer.analysis.advice import Finding
 from traceanalyzer.analysis.hotspots import Hotspots
+from traceanalyzer.analysis.roofline.bounds import Bound
 from traceanalyzer.analysis.triton_cache import CompiledKernel
 from traceanalyzer.report.console import table
 from traceanalyzer.report.text import duration, duration_us, percent, plural, us, visible
@@ -43,14 +44,28 @@ CSV_COLUMNS = (
 )
 
 
-def document(found: Hotspots, findings: Sequence[Finding], compiled: Mapping[str, CompiledKernel]) -> dict[str, Any]:
-    """Return the JSON document of ``hotspots``; ``compiled`` is what the Triton cache says, by kernel name."""
+def document(
+    found: Hotspots,
+    findings: Sequence[Finding],
+    compiled: Mapping[str, CompiledKernel],
+    bounds: Mapping[str, Bound],
+) -> dict[str, Any]:
+    """Return the JSON document of ``hotspots``.
+
+    Args:
+        found: the ranking.
+        findings: what to act on.
+        compiled: what the Triton cache says, by kernel name.
+        bounds: what the roofline says, by the name of the row.
+    """
     return {
         "schema": SCHEMA,
         "phase": found.phase,
         "total_us": us(found.total_ns),
         "steps": found.steps,
-        "rows": [_row(row, compiled.get(row["name"])) for row in found.rows.iter_rows(named=True)],
+        "rows": [
+            _row(row, compiled.get(row["name"]), bounds.get(row["name"])) for row in found.rows.iter_rows(named=True)
+        ],
         "copies": [
             {"name": row["name"], "count": row["count"], "total_us": us(row["total_ns"])}
             for row in found.copies.iter_rows(named=True)
@@ -61,7 +76,7 @@ def document(found: Hotspots, findings: Sequence[Finding], compiled: Mapping[str
     }
 
 
-def _row(row: dict[str, Any], compiled: CompiledKernel | None) -> dict[str, Any]:
+def _row(row: dict[str, Any], compiled: CompiledKernel | None, bound: Bound | None) -> dict[str, Any]:
     return {
         "name": row["name"],
         "role": row["role"],
@@ -81,9 +96,9 @@ def _row(row: dict[str, Any], compiled: CompiledKernel | None) -> dict[str, Any]
         "registers": compiled.registers if compiled else None,
         "spills": compiled.spills if compiled else None,
         "shared_bytes": compiled.shared_bytes if compiled else None,
-        "bound": None,
-        "roof_share": None,
-        "headroom_us": None,
+        "bound": bound.bound if bound else None,
+        "roof_share": bound.roof_share if bound else None,
+        "headroom_us": us(bound.headroom_ns) if bound else None,
     }
 
 
@@ -99,12 +114,16 @@ def render(
     found: Hotspots,
     findings: Sequence[Finding],
     compiled: Mapping[str, CompiledKernel],
+    bounds: Mapping[str, Bound],
     by: str,
     limit: int,
     width: int,
 ) -> Group:
     """Return the ranking as text, the largest ``limit`` rows; what is cut off is summed in words."""
-    shown = [_row(row, compiled.get(row["name"])) for row in found.rows.head(limit).iter_rows(named=True)]
+    shown = [
+        _row(row, compiled.get(row["name"]), bounds.get(row["name"]))
+        for row in found.rows.head(limit).iter_rows(named=True)
+    ]
     numbers = [
         (
             duration_us(row["total_us"]),
@@ -125,6 +144,11 @@ def render(
             (name, *(row[column] or "" for column in extra), *cells)
             for (name, *cells), row in zip(rows, shown, strict=True)
         ]
+    if bounds:
+        # Room for what the roofline says: count and the trace's total are in JSON and CSV.
+        kept = [i for i, column in enumerate(columns) if column not in ("total", "count")]
+        columns = (*(columns[i] for i in kept), "bound", "of roof", "headroom")
+        rows = [(*(cells[i] for i in kept), *_bound_cells(row)) for cells, row in zip(rows, shown, strict=True)]
     scope = f"{found.phase} steps" if found.phase else "whole trace"
     parts: list[Any] = [Text(f"{duration(found.total_ns)} of kernel time, {scope}, by {by}", style="bold"), Text()]
     parts.append(table(columns, rows, name_column=0, width=width))
@@ -139,9 +163,16 @@ def render(
     if found.copies.height:
         parts.append(Text(f"  beside kernels: copies and memsets, {duration(float(found.copies['total_ns'].sum()))}"))
     parts.append(Text(f"  per step: {_basis(found)}"))
+    if bounds:
+        parts.append(Text("  headroom: time a step above floor and launch latency; `roofline` shows what it rests on"))
     for finding in findings:
         parts += [Text(), Text(visible(finding.message))]
     return Group(*parts)
+
+
+def _bound_cells(row: dict[str, Any]) -> tuple[str, str, str]:
+    headroom = "" if row["headroom_us"] is None else duration_us(row["headroom_us"])
+    return row["bound"] or "", "" if row["roof_share"] is None else percent(row["roof_share"]), headroom
 
 
 def _basis(found: Hotspots) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import math
 import os
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,12 @@ STYLE = {
 LEAST_SHARE = 0.004
 """Share of the kernel time that a row must have to be drawn."""
 
-MOST_POINTS = 16
+MOST_POINTS = 14
+PRODUCTS = frozenset(
+    {"qkv_proj", "o_proj", "router", "gate_up", "down", "moe_gate_up", "moe_down", "lm_head", "attention"}
+)
+"""Roles whose arithmetic decides which data type's peak is drawn."""
+
 LABEL_LENGTH = 26
 SIZE_INCHES = (11.0, 7.5)
 DPI = 130
@@ -83,12 +87,12 @@ def draw(found: Roofline, path: Path) -> None:
     if not points:
         raise TraceError(str(path), "no plot: no row has known FLOP and bytes; pass --model NAME or config.json")
     data = _figure(found, points, left_out, path.suffix.lower().lstrip("."))
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-        Path(temporary).replace(path)
+        temporary.write_bytes(data)
+        temporary.replace(path)
     except OSError as error:
+        temporary.unlink(missing_ok=True)
         raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
 
 
@@ -167,7 +171,7 @@ def _dtypes(found: Roofline) -> list[str]:
     assert found.ceilings is not None
     times: dict[str, float] = {}
     for row in found.rows:
-        if row.dtype and row.flops and row.role not in ("norm", "rope", "activation", "copy", "other", "moe_combine"):
+        if row.dtype and row.flops and (row.role in PRODUCTS or row.bound == "compute"):
             times[row.dtype] = times.get(row.dtype, 0.0) + row.measured_ns
     known = [dtype for dtype in sorted(times, key=lambda dtype: -times[dtype]) if found.ceilings.peak_tflops(dtype)]
     return known[:2] or [next(iter(found.ceilings.gpu.peak_tflops), "bf16")]
@@ -292,6 +296,7 @@ class _Room:
     frame: Box
     taken: list[Box]
     lines: list[Spot]
+    labels: list[Box] = field(default_factory=list)
 
     def place(self, centre: Spot, size: tuple[float, float], radius: float) -> tuple[Box, int]:
         """Take the nearest free place around a point, or that which covers least; with its distance in rings."""
@@ -299,14 +304,15 @@ class _Room:
         best = min(tried or _options(centre, size, radius), key=lambda option: self._cost(centre, *option))
         box, ring = best
         self.taken.append(box)
+        self.labels.append(box)
         self.lines.extend(_leader(centre, box) if ring else [])
         return best
 
     def _cost(self, centre: Spot, box: Box, ring: int) -> float:
         covered = sum(_overlap(box, other) for other in self.taken)
         crossed = sum(_holds(box, spot) for spot in self.lines)
-        led_over = sum(_holds(other, spot) for spot in _leader(centre, box) for other in self.taken) if ring else 0
-        return covered * 100 + crossed * 60 + max(led_over - 4, 0) * 40 + ring
+        led_over = sum(_holds(other, spot) for spot in _leader(centre, box) for other in self.labels) if ring else 0
+        return covered * 100 + crossed * 60 + led_over * 40 + ring
 
 
 def _options(centre: Spot, size: tuple[float, float], radius: float) -> list[tuple[Box, int]]:

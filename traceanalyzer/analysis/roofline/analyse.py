@@ -148,7 +148,7 @@ def _assess(subject: _Subject, choice: ModelChoice) -> Roofline:
     ceilings = subject.ceilings
     rows, kernels = _rows(subject, choice, modelled, ceilings)
     if ceilings is not None:
-        ceilings = proven(ceilings, _reached(rows))
+        ceilings = proven(ceilings, _reached(rows, kernels))
         rows, kernels = _rows(subject, choice, modelled, ceilings)
     kernels = _numbered(kernels, rows)
     ordered = tuple(sorted(rows, key=lambda row: (-row.measured_ns, row.role, row.kind or "", row.part)))
@@ -261,13 +261,20 @@ def _numbered(kernels: pl.DataFrame, rows: list[Row]) -> pl.DataFrame:
     return joined.with_columns(headroom_ns=pl.col("dur_ns") * pl.col("of_time")).drop("of_time")
 
 
-def _reached(rows: list[Row]) -> list[tuple[str, str, str | None, float, float]]:
+def _reached(rows: list[Row], kernels: pl.DataFrame) -> list[tuple[str, str, str | None, float, float]]:
+    """What the kernels of each row and name reach together: (label, bound, data type, bytes of one, rate)."""
+    summed = (
+        kernels.group_by("row", "name", maintain_order=True)
+        .agg(pl.col("flops", "bytes", "dur_ns").sum(), unknown=pl.col("floor_ns").is_null().any(), kernels=pl.len())
+        .filter(~pl.col("unknown"))
+    )
     found = []
-    for row in rows:
-        if not row.plausible or row.redundant or not row.bytes or row.bound not in ("memory", "compute"):
+    for one in summed.iter_rows(named=True):
+        row = rows[one["row"]]
+        if not row.plausible or row.redundant or row.bound not in ("memory", "compute"):
             continue
-        rate = row.gbps if row.bound == "memory" else row.tflops
-        found.append((row.label, row.bound, row.dtype, row.bytes / row.count, rate or 0.0))
+        rate = one["bytes"] / one["dur_ns"] if row.bound == "memory" else one["flops"] / one["dur_ns"] / 1e3
+        found.append((row.label, row.bound, row.dtype, one["bytes"] / one["kernels"], rate))
     return found
 
 

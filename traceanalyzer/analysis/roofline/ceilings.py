@@ -89,14 +89,14 @@ def proven(ceilings: Ceilings, reached: list[tuple[str, str, str | None, float, 
 
     Args:
         ceilings: the defaults.
-        reached: (label, bound, data type, bytes of one kernel, rate) of each plausible row; the rate is in GB/s
+        reached: (label, bound, data type, bytes of one kernel, rate) of plausible kernels; the rate is in GB/s
             where memory binds, else in 10^12 operations a second.
     """
     result = ceilings
     big = [
         (rate, label)
         for label, bound, _, size, rate in reached
-        if bound == "memory" and size >= _proof_bytes(ceilings.gpu)
+        if bound == "memory" and size >= _proof_bytes(ceilings.gpu) and rate <= ceilings.gpu.bandwidth_gbps
     ]
     if big:
         rate, label = max(big)

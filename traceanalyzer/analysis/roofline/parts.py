@@ -14,7 +14,10 @@ REDUCES = re.compile(r"(?i)reduce|combine|merge|metadata|segments")
 """Names of kernels that put together what parallel parts of attention or of a matrix product computed."""
 
 MIXED_ROLES = frozenset({"copy", "other"})
-"""Roles that hold work of many sorts: a row each name."""
+"""Roles that hold work of many sorts: a row each op, or kernel name where no op is known."""
+
+NAMED_PARTS = ("rope_table_cast", "moe_pad")
+"""Parts that the model has ops for."""
 
 SPLIT_ROLES = frozenset({"attention", "qkv_proj", "o_proj", "router", "gate_up", "down", "lm_head"})
 """Roles whose op may be carried out in parts that another kernel puts together."""
@@ -26,7 +29,7 @@ def with_parts(kernels: pl.DataFrame, redundant: Collection[str], *, own_rows: b
     """Add ``part``: empty for the role's own work.
 
     Args:
-        kernels: with name, role, section and dims.
+        kernels: with name, role, block and the columns of ``with_shape_work``.
         redundant: names of kernels that repeat the cast of the rotary table in every block.
         own_rows: whether kernels outside of any block get a row for each name and shape, as their role says little.
     """
@@ -40,6 +43,8 @@ def with_parts(kernels: pl.DataFrame, redundant: Collection[str], *, own_rows: b
         orient="row",
     )
     joined = kernels.join(parts, on=["name", "role"], how="left", nulls_equal=True, maintain_order="left")
+    told = pl.col("role").is_in(MIXED_ROLES) & pl.col("what").is_not_null() & ~pl.col("part").is_in(NAMED_PARTS)
+    joined = joined.with_columns(part=pl.when(told).then("op").otherwise("part"))
     if not own_rows:
         return joined
     shape = pl.when(pl.col("note").is_not_null()).then(pl.lit(": ") + pl.col("note")).otherwise(pl.lit(""))
