@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SAMPLE := traces/gptoss20b_decode_synthetic.json.gz
 JOBS ?= 2
 
-.PHONY: demo test lint types layers unit slow bench clean
+.PHONY: demo test lint types layers unit slow test-vllm bench clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,11 @@ unit: $(VENV)/.installed
 
 slow: $(VENV)/.installed
 	$(BIN)/pytest -m slow
+
+# The real server tests: make test-vllm VLLM=folder of a virtual environment that holds vLLM.
+VLLM ?= $(TRACEANALYZER_VLLM_VENV)
+test-vllm: $(VENV)/.installed
+	TRACEANALYZER_VLLM_VENV=$(VLLM) $(BIN)/pytest -m slow tests/capture/test_capture_vllm.py -p no:xdist
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m bench.ingest
