@@ -166,7 +166,7 @@ def _phase(
     methods = ", ".join(shown["method"].drop_nulls().unique(maintain_order=True).to_list())
     confidence = min(shown["confidence"].drop_nulls().to_list())
     how = "nn.Module events" if methods == "modules" else "the pattern of kernel names"
-    over = "" if shown.height == 1 else ", medians over the steps"
+    over = "" if shown.height == 1 else ", medians over steps"
     yield Text(f"  {plural(by_block.height, 'block')} from {how}, confidence {confidence:.2f}{over}")
     yield Text()
     yield from _strip(by_block, width)
