@@ -236,7 +236,12 @@ class ClassTime:
 
 
 def from_trace(
-    given: Efficiencies, rows: Sequence[ClassTime], *, kernel_ns: float | None, step_ns: float | None
+    given: Efficiencies,
+    rows: Sequence[ClassTime],
+    *,
+    kernel_ns: float | None,
+    pause_ns: float | None,
+    unlisted_ns: float = 0.0,
 ) -> Calibration:
     """Take each class's achieved share of the roof that binds it from a trace.
 
@@ -244,7 +249,8 @@ def from_trace(
         given: the defaults, which classes keep that the trace does not show.
         rows: rows of the trace's roofline.
         kernel_ns: what the shortest kernels of the trace take; null keeps the default.
-        step_ns: pause before a step beside its kernels; null keeps the default.
+        pause_ns: pause before a step beside its kernels; null keeps the default.
+        unlisted_ns: work of a step that the model does not have, such as copies and repeated casts.
     """
     kernel = given.kernel_ns if kernel_ns is None else kernel_ns
     shares: dict[str, Share] = {}
@@ -263,9 +269,12 @@ def from_trace(
         for bound, peak in (("compute", "arithmetic"), ("memory", "bandwidth")):
             where = calibrated if bound in reached else kept
             where.append(f"{name}: {getattr(shares[name], bound):.0%} of peak {peak}")
-    step = given.step_ns if step_ns is None else step_ns
+    step = (given.step_ns if pause_ns is None else pause_ns) + unlisted_ns
     (kept if kernel_ns is None else calibrated).append(f"{kernel / 1000:.1f} µs more for every kernel")
-    (kept if step_ns is None else calibrated).append(f"{step / 1e6:.2f} ms more for every step")
+    if unlisted_ns:
+        calibrated.append(f"{unlisted_ns / 1e6:.2f} ms a step of work that the model does not have")
+    pause = (step - unlisted_ns) / 1e6
+    (kept if pause_ns is None else calibrated).append(f"{pause:.2f} ms a step of host and gaps")
     kept += ["the link", f"{given.request_ns / 1e6:g} ms more for a request's first token"]
     basis = (*(f"{line}, from the trace" for line in calibrated), *(f"{line}, default" for line in kept))
     efficiencies = Efficiencies(shares, kernel, step, given.request_ns, basis)

@@ -13,8 +13,10 @@ from traceanalyzer.estimate.memory import UTILISATION, Memory, layout_name, memo
 from traceanalyzer.estimate.schedule import DEFAULT_BUDGET, Served, Traffic, burst, steady
 from traceanalyzer.estimate.slo import LargestBatch, Slo, largest_batch
 from traceanalyzer.estimate.step import StepTimes, op_times
-from traceanalyzer.estimate.times import OpTime, compute_bound_share, total_ns
+from traceanalyzer.estimate.times import OpTime, compute_bound_share
 from traceanalyzer.estimate.validation import TPOT_BASIS, TPOT_RANGE, TTFT_BASIS, TTFT_LOW, WEAK
+
+FLOOR_BASIS = "no error range: this is a floor, which engines miss by a factor of 1.3 to 5"
 
 BATCHES = tuple(2**i for i in range(13))
 """Batches that bounds are looked at for, and those of the plot."""
@@ -64,9 +66,9 @@ class Estimate:
         memory: weights and cache.
         largest: the largest batch within limits; null where none were given.
         switches: ops whose bound changes from memory to arithmetic as the batch grows.
-        tpot: error range of TPOT; null where answers are one token.
-        ttft: error range of TTFT.
-        tokens: error range of tokens/s.
+        tpot: error range of TPOT; null where answers are one token, and for a floor, which has none.
+        ttft: error range of TTFT; null for a floor.
+        tokens: error range of tokens/s; null for a floor.
         assumptions: what the figures rest on, and how far off they may be.
     """
 
@@ -85,8 +87,8 @@ class Estimate:
     largest: LargestBatch | None
     switches: tuple[Switch, ...]
     tpot: Range | None
-    ttft: Range
-    tokens: Range
+    ttft: Range | None
+    tokens: Range | None
     assumptions: tuple[str, ...]
 
 
@@ -136,6 +138,7 @@ def estimate(
     floor = replace(deployment, efficiencies=ROOFLINE)
     beyond = () if not longest or isl + osl <= longest else (_too_long(isl + osl, longest),)
     at_once = burst(times, traffic, budget).ttft_ns
+    ranges = _ranges(deployment, served, at_once, calibration)
     return Estimate(
         deployment=deployment,
         traffic=traffic,
@@ -151,7 +154,9 @@ def estimate(
         memory=found,
         largest=largest,
         switches=switches(deployment, context),
-        **_ranges(served, at_once, calibration),
+        tpot=ranges[0],
+        ttft=ranges[1],
+        tokens=ranges[2],
         assumptions=(*beyond, *assumptions(deployment, calibration, budget)),
     )
 
@@ -183,7 +188,9 @@ def switches(deployment: Deployment, context: float, batches: Sequence[int] = BA
     return tuple(found[key] for key in before if key in found)
 
 
-def step_over_batches(deployment: Deployment, context: float, batches: Sequence[int] = BATCHES) -> list[dict[str, float]]:
+def step_over_batches(
+    deployment: Deployment, context: float, batches: Sequence[int] = BATCHES
+) -> list[dict[str, float]]:
     """Return, for each batch, the time of a decode step by what bounds it, in ns, and under ``batch`` the batch."""
     rows = []
     for batch in batches:
@@ -194,20 +201,17 @@ def step_over_batches(deployment: Deployment, context: float, batches: Sequence[
     return rows
 
 
-def grouped(times: Sequence[OpTime]) -> list[OpTime]:
-    """Return the ops with the most time first."""
-    return sorted(times, key=lambda entry: -entry.total_ns)
-
-
-def _ranges(served: Served, at_once_ns: float, calibration: Calibration | None) -> dict[str, Range | None]:
+def _ranges(
+    deployment: Deployment, served: Served, at_once_ns: float, calibration: Calibration | None
+) -> tuple[Range | None, Range | None, Range | None]:
+    """Return the ranges of TPOT, TTFT and tokens/s."""
+    if deployment.efficiencies is ROOFLINE:
+        return None, None, None
     low, high = (calibration.tpot_range if calibration else None) or TPOT_RANGE
     tpot = Range(served.tpot_ns * low, served.tpot_ns * high) if served.tpot_ns is not None else None
-    slower = high if served.tpot_ns is not None else at_once_ns / served.ttft_ns
-    return {
-        "tpot": tpot,
-        "ttft": Range(served.ttft_ns * TTFT_LOW, max(at_once_ns, served.ttft_ns)),
-        "tokens": Range(served.tokens_per_s / slower, served.tokens_per_s / low),
-    }
+    slower = high if served.tpot_ns is not None else max(at_once_ns / served.ttft_ns, 1.0)
+    ttft = Range(served.ttft_ns * TTFT_LOW, max(at_once_ns, served.ttft_ns))
+    return tpot, ttft, Range(served.tokens_per_s / slower, served.tokens_per_s / low)
 
 
 def assumptions(deployment: Deployment, calibration: Calibration | None, budget: int) -> list[str]:
@@ -215,7 +219,7 @@ def assumptions(deployment: Deployment, calibration: Calibration | None, budget:
     architecture, parallel = deployment.architecture, deployment.parallel
     lines = [
         "T of an op = max(FLOP / (peak x share), bytes / (bandwidth x share)) + launching; a step is their sum",
-        *deployment.efficiencies.basis,
+        *(line for line in deployment.efficiencies.basis if architecture.moe or not line.startswith("experts:")),
         f"chunked prefill with {budget:,} tokens a step, decodes first; requests arrive evenly; no prefix is cached",
     ]
     if architecture.moe:
@@ -229,7 +233,7 @@ def assumptions(deployment: Deployment, calibration: Calibration | None, budget:
         lines.append("data-parallel ranks in lock-step, all as long as the busiest")
     lines += [f"GPU figures: confidence {deployment.gpu.confidence} ({deployment.gpu.source})"]
     lines += list(architecture.notes)
-    lines += _error_basis(calibration)
+    lines += _error_basis(calibration) if deployment.efficiencies is not ROOFLINE else [FLOOR_BASIS]
     return lines
 
 
@@ -245,8 +249,3 @@ def _error_basis(calibration: Calibration | None) -> list[str]:
         f"largest {max(errors):.1%} (in sample {calibration.error:.1%})"
     )
     return [*told, TTFT_BASIS]
-
-
-def decode_ns(estimate: Estimate) -> float:
-    """Return the kernels' time of the decode step that the estimate lists."""
-    return total_ns(estimate.decode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from traceanalyzer.estimate.errors import EstimateError
@@ -14,7 +15,7 @@ LINK_SHARE = 0.7
 HOP_NS = {"direct": 1_000.0, "pcie": 6_000.0}
 """Latency of one hop of a ring, over NVLink or xGMI and over PCIe; assumed."""
 
-HOPS = {
+HOPS: dict[str, Callable[[int], int]] = {
     "all_reduce": lambda n: 2 * (n - 1),
     "all_gather": lambda n: n - 1,
     "reduce_scatter": lambda n: n - 1,

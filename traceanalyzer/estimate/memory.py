@@ -61,7 +61,9 @@ def memory(deployment: Deployment, context: int, utilisation: float = UTILISATIO
         utilisation: share of the GPU's memory that the engine may use.
     """
     if not 0 < utilisation <= 1:
-        raise EstimateError(f"the share of the GPU's memory that is used must be above 0 and at most 1, not {utilisation}")
+        raise EstimateError(
+            f"the share of the GPU's memory that is used must be above 0 and at most 1, not {utilisation}"
+        )
     gpu, architecture, parallel = deployment.gpu, deployment.architecture, deployment.parallel
     usable = None if gpu.memory_gb is None else gpu.memory_gb * 1e9 * utilisation
     weights = weight_bytes(architecture, parallel)

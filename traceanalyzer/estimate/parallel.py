@@ -146,6 +146,11 @@ class LayoutComparison:
     orders: Mapping[tuple[float, int], tuple[str, ...]]
     notes: tuple[str, ...]
 
+    @property
+    def depends_on_link(self) -> bool:
+        """Whether at some batch the order changes with the bandwidth."""
+        return any(len({self.orders[rate, batch] for rate in self.gbps}) > 1 for batch in self.batches)
+
 
 def compare_layouts(
     deployment: Deployment,

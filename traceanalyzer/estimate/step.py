@@ -171,11 +171,8 @@ def _split(count: int, parts: int) -> list[int]:
     return [size + (1 if part < left else 0) for part in range(parts)]
 
 
-def _stage_times(
-    deployment: Deployment, decodes: int, context: float, chunks: tuple[Chunk, ...]
-) -> tuple[float, ...]:
+def _stage_times(deployment: Deployment, decodes: int, context: float, chunks: tuple[Chunk, ...]) -> tuple[float, ...]:
     """Return the time of each pipeline stage for one group of sequences, the send to the next stage included."""
     return tuple(
-        total_ns(op_times(deployment, decodes, context, chunks, stage=stage))
-        for stage in range(deployment.parallel.pp)
+        total_ns(op_times(deployment, decodes, context, chunks, stage=stage)) for stage in range(deployment.parallel.pp)
     )

@@ -82,6 +82,68 @@ def time_ops(
     return tuple(time_op(op, count, gpu, efficiencies, link) for op, count in counted)
 
 
+@dataclass(frozen=True)
+class OpSum:
+    """All ops of one name in layers of one kind: what a step spends on them. Times in ns.
+
+    Attributes:
+        name: the op.
+        role: its role.
+        kind: what sets its layers apart; null where nothing does.
+        count: how often it occurs.
+        total_ns: time of all.
+        compute_ns: what their arithmetic takes.
+        memory_ns: what their bytes take.
+        latency_ns: what their kernels take beside.
+        communication_ns: what collectives take.
+        flops: of all together.
+        bytes: of all together.
+        bound: what most of their time goes to.
+        notes: what their numbers rest on.
+    """
+
+    name: str
+    role: str
+    kind: str | None
+    count: int
+    total_ns: float
+    compute_ns: float
+    memory_ns: float
+    latency_ns: float
+    communication_ns: float
+    flops: float
+    bytes: float
+    bound: str
+    notes: tuple[str, ...]
+
+
+def by_op(times: Iterable[OpTime]) -> tuple[OpSum, ...]:
+    """Sum ops of the same name and kind of layer, in the order of the model; the first layer's are not told apart."""
+    alike: dict[tuple[str, str | None], list[OpTime]] = {}
+    for entry in times:
+        alike.setdefault((entry.op.name, entry.op.kind), []).append(entry)
+    return tuple(_sum(entries) for entries in alike.values())
+
+
+def _sum(entries: list[OpTime]) -> OpSum:
+    first = max(entries, key=lambda entry: entry.total_ns)
+    return OpSum(
+        name=first.op.name,
+        role=first.op.role,
+        kind=first.op.kind,
+        count=sum(entry.count for entry in entries),
+        total_ns=total_ns(entries),
+        compute_ns=sum(entry.count * entry.compute_ns for entry in entries),
+        memory_ns=sum(entry.count * entry.memory_ns for entry in entries),
+        latency_ns=sum(entry.count * entry.latency_ns for entry in entries),
+        communication_ns=sum(entry.count * entry.communication_ns for entry in entries),
+        flops=sum(entry.count * (entry.op.flops or 0.0) for entry in entries),
+        bytes=sum(entry.count * (entry.op.bytes or 0.0) for entry in entries),
+        bound=first.bound,
+        notes=first.op.notes,
+    )
+
+
 def total_ns(times: Iterable[OpTime]) -> float:
     """Return the time of all ops, one after the other."""
     return sum(entry.total_ns for entry in times)

@@ -1,0 +1,397 @@
+"""``traceanalyzer estimate``: TTFT, TPOT and tokens/s of a model on GPUs, without running it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceanalyzer.cli.common import emit_json, json_option, no_cache_option, open_one, rank_option, show_warnings
+
+if TYPE_CHECKING:
+    from traceanalyzer.analysis.roofline import Roofline
+    from traceanalyzer.estimate import Deployment, Estimate, LayoutComparison, Shortcut
+    from traceanalyzer.estimate.calibrate import Calibration
+    from traceanalyzer.estimate.results import Results
+    from traceanalyzer.hardware import Gpu
+    from traceanalyzer.model import Architecture, Format
+
+PLOT_FORMATS = (".png", ".svg")
+LONGEST = 10_000_000
+MOST_BATCHES = 64
+
+
+@click.command()
+@click.option("--model", "model_name", required=True, help="A built-in name such as gpt-oss-120b, or a config.json.")
+@click.option("--gpu", "gpu_name", required=True, help="A GPU; `gpus` lists those known.")
+@click.option("--isl", type=click.IntRange(1, LONGEST), default=1024, show_default=True, help="Tokens of a prompt.")
+@click.option("--osl", type=click.IntRange(1, LONGEST), default=1024, show_default=True, help="Tokens of an answer.")
+@click.option("--batch", help="Requests in flight; several with commas. The largest within --slo, else 1.")
+@click.option("--tp", type=click.IntRange(min=1), default=1, help="Tensor-parallel degree.")
+@click.option("--pp", type=click.IntRange(min=1), default=1, help="Pipeline-parallel degree.")
+@click.option(
+    "--ep", type=click.IntRange(min=1), default=1, help="Expert-parallel ranks; beyond --tp with DP attention."
+)
+@click.option("--dp", type=click.IntRange(min=1), default=1, help="Data-parallel copies.")
+@click.option("--dtype", help="Format of the weights: bf16, fp8, int4, mxfp4, nvfp4, ...")
+@click.option("--kv-dtype", help="Format of the KV cache: bf16, fp8, ...")
+@click.option(
+    "--max-num-batched-tokens",
+    "budget",
+    type=click.IntRange(min=1),
+    default=8192,
+    show_default=True,
+    help="Tokens of a step: decodes first, prompts fill the rest.",
+)
+@click.option(
+    "--gpu-memory-utilization",
+    "utilisation",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.9,
+    show_default=True,
+    help="Share of a GPU's memory that the engine uses.",
+)
+@click.option("--gpu-fit", is_flag=True, help="Refuse a layout that cannot hold the weights.")
+@click.option(
+    "--slo", help="Search the largest batch within ttft=2s,tpot=200ms, or a preset such as mlperf-llama2-70b-server."
+)
+@click.option("--compare-gpu", metavar="GPU", help="The same on a second GPU, and the shortcut by Amdahl's law.")
+@click.option(
+    "--shares", help="Compute-bound shares for the shortcut: decode=0.7,prefill=0.85. The model's by default."
+)
+@click.option("--measured-tokens-per-s", type=click.FloatRange(min=0, min_open=True), help="Output measured on --gpu.")
+@click.option("--compare-parallel", metavar="LAYOUTS", help="Compare layouts: tp=4,pp=4,ep=4 or tp=2+pp=2,tp=4.")
+@click.option("--link-gbps", help="Bandwidth between GPUs in one direction, GB/s; LOW:HIGH with --compare-parallel.")
+@click.option("--ep-imbalance", type=click.FloatRange(min=1), help="Busiest expert-parallel rank over the mean.")
+@click.option("--routing-skew", type=click.FloatRange(min=0), help="Zipf exponent of routing; 0: uniform.  [0.69]")
+@click.option("--calibrate", metavar="TRACE", help="Take achieved efficiencies from a trace of this model and GPU.")
+@click.option("--calibrate-serving", metavar="RESULTS", help="Fit to serving results of this model, GPU and layout.")
+@click.option("--select", multiple=True, metavar="KEY=VALUE", help="Which of the results to fit to. Repeatable.")
+@click.option("--trace", metavar="TRACE", help="Predict TPOT of this trace after a hotspot got faster.")
+@click.option("--to-share", multiple=True, metavar="ROLE=SHARE", help="With --trace: moe_down=0.6 of its roof.")
+@click.option("--change", multiple=True, metavar="ROLE=BEFORE:AFTER", help="With --trace: a measured change of time.")
+@click.option("--roofline", "ideal", is_flag=True, help="Every kernel at the peak, launching free: a floor.")
+@click.option("--no-graphs", is_flag=True, help="Decode steps are not padded to captured batch sizes.")
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Step time over batch by bound: .png, .svg."
+)
+@click.option("--limit", type=click.IntRange(min=0), default=12, show_default=True, help="Ops shown; 0 shows all.")
+@click.option(
+    "--gpu-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TOML file that describes more GPUs; they come before the built-in ones.",
+)
+@rank_option
+@json_option
+@no_cache_option
+def estimate(model_name: str, gpu_name: str, plot: Path | None, as_json: bool, limit: int, **options: Any) -> None:
+    """Estimate TTFT, TPOT, tokens/s and memory of a model on GPUs, from the work of every op.
+
+    Times are max(FLOP / peak, bytes / bandwidth) with efficiencies, summed over ops and layers; chunked prefill is
+    simulated step by step. Every figure comes with what it rests on and how far off such estimates were.
+    """
+    from traceanalyzer.estimate import EstimateError
+    from traceanalyzer.hardware import HardwareError
+    from traceanalyzer.model import ModelError
+    from traceanalyzer.report import estimate as report
+    from traceanalyzer.report.console import console
+
+    if plot is not None and plot.suffix.lower() not in PLOT_FORMATS:
+        raise click.UsageError(f"--plot writes {', '.join(PLOT_FORMATS)}, not {plot.suffix or 'a file without ending'}")
+    try:
+        found = _results(model_name, gpu_name, **options)
+    except (EstimateError, ModelError, HardwareError) as error:
+        raise click.ClickException(str(error)) from error
+    show_warnings(report.warnings(found.estimates[0]))
+    if plot is not None:
+        _draw(found.estimates[0], plot)
+    if as_json:
+        emit_json(report.document(found))
+        return
+    screen = console()
+    screen.print(report.render(found, screen.width, limit))
+
+
+def _results(
+    model_name: str,
+    gpu_name: str,
+    *,
+    isl: int,
+    osl: int,
+    batch: str | None,
+    budget: int,
+    utilisation: float,
+    gpu_fit: bool,
+    slo: str | None,
+    compare_gpu: str | None,
+    shares: str | None,
+    measured_tokens_per_s: float | None,
+    compare_parallel: str | None,
+    link_gbps: str | None,
+    **options: Any,
+) -> Results:
+    from traceanalyzer.estimate import EstimateError, parse_layouts, parse_slo, refuse_unfit
+    from traceanalyzer.estimate import estimate as make
+    from traceanalyzer.estimate.results import Results
+
+    try:
+        batches, links = _batches(batch), _links(link_gbps, several=compare_parallel is not None)
+        limits = parse_slo(slo) if slo else None
+        layouts = parse_layouts(compare_parallel) if compare_parallel else ()
+        stated = _shares(shares)
+    except EstimateError as error:
+        raise click.UsageError(str(error)) from error
+    _refuse_alone(options, compare_gpu=compare_gpu, shares=shares, measured=measured_tokens_per_s)
+    gpus = _gpu_table(options["gpu_file"])
+    deployment = _deployment(model_name, gpu_name, gpus, links[-1] if links else None, options)
+    if layouts and deployment.parallel.gpus == 1:
+        deployment = replace(deployment, parallel=_first_that_fits(deployment, layouts, utilisation))
+    if gpu_fit:
+        refuse_unfit(deployment, utilisation)
+    found_roofline = _roofline(options["calibrate"], deployment, options) if options["calibrate"] else None
+    calibration = _calibration(deployment, found_roofline, isl, osl, budget, options)
+    if calibration:
+        deployment = replace(deployment, efficiencies=calibration.efficiencies)
+    common: dict[str, Any] = {"slo": limits, "budget": budget, "utilisation": utilisation}
+    estimates = tuple(
+        make(deployment, isl, osl, size, calibration=calibration, **common) for size in batches or (None,)
+    )
+    second = cut = None
+    if compare_gpu:
+        second = make(_other_gpu(deployment, compare_gpu, gpus), isl, osl, estimates[0].traffic.concurrency, **common)
+        cut = _shortcut(estimates[0], second, stated, measured_tokens_per_s)
+    compared = None
+    if layouts:
+        sizes = batches or (estimates[0].traffic.concurrency,)
+        compared = _compare_layouts(deployment, layouts, isl, osl, sizes, links, budget, utilisation)
+    prediction = None
+    if options["trace"]:
+        from traceanalyzer.estimate.from_roofline import predict
+
+        prediction = predict(_roofline(options["trace"], deployment, options), options["to_share"], options["change"])
+    return Results(estimates, second, cut, compared, calibration, prediction)
+
+
+def _refuse_alone(
+    options: dict[str, Any], *, compare_gpu: str | None, shares: str | None, measured: float | None
+) -> None:
+    """Stop where an option is given without the one that it goes with."""
+    if (shares or measured) and not compare_gpu:
+        raise click.UsageError("--shares and --measured-tokens-per-s go with --compare-gpu")
+    if (options["to_share"] or options["change"]) and not options["trace"]:
+        raise click.UsageError("--to-share and --change go with --trace")
+    if options["select"] and not options["calibrate_serving"]:
+        raise click.UsageError("--select goes with --calibrate-serving")
+    if options["calibrate"] and options["calibrate_serving"]:
+        raise click.UsageError("--calibrate and --calibrate-serving exclude each other")
+    if options["ideal"] and (options["calibrate"] or options["calibrate_serving"]):
+        raise click.UsageError("--roofline leaves nothing to calibrate")
+
+
+def _batches(text: str | None) -> tuple[int, ...]:
+    from traceanalyzer.estimate import EstimateError
+    from traceanalyzer.estimate.deployment import MOST_SEQUENCES
+
+    if text is None:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() and 1 <= int(part) <= MOST_SEQUENCES for part in parts) or len(parts) > MOST_BATCHES:
+        raise EstimateError(f"--batch is a number of requests from 1 to {MOST_SEQUENCES:,}, or several, not {text!r}")
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def _links(text: str | None, *, several: bool) -> tuple[float, ...]:
+    from traceanalyzer.estimate import EstimateError
+    from traceanalyzer.estimate.parallel import spread
+
+    if text is None:
+        return ()
+    low, _, high = text.partition(":")
+    try:
+        found = (float(low), float(high or low))
+    except ValueError:
+        raise EstimateError(f"--link-gbps is a bandwidth in GB/s, or LOW:HIGH, not {text!r}") from None
+    rates = spread(*found)
+    if len(rates) > 1 and not several:
+        raise EstimateError("--link-gbps LOW:HIGH goes with --compare-parallel")
+    return rates
+
+
+def _shares(text: str | None) -> dict[str, float]:
+    from traceanalyzer.estimate import EstimateError
+
+    found: dict[str, float] = {}
+    for part in text.split(",") if text else ():
+        name, _, value = part.partition("=")
+        try:
+            share = float(value)
+        except ValueError:
+            share = -1.0
+        if name.strip() not in ("decode", "prefill") or not 0 <= share <= 1:
+            raise EstimateError(f"shares are written as decode=0.7,prefill=0.85, each 0 to 1, not {part.strip()!r}")
+        found[name.strip()] = share
+    return found
+
+
+def _gpu_table(file: Path | None) -> tuple[Gpu, ...]:
+    from traceanalyzer.hardware import known_gpus, read_gpus
+
+    return (*(read_gpus(file) if file else ()), *known_gpus())
+
+
+def _format(name: str | None, option: str) -> Format | None:
+    from traceanalyzer.model import FORMATS, format_named
+
+    if name is None:
+        return None
+    found = format_named(name)
+    if found is None:
+        raise click.UsageError(f"{option} {name} is not known; there are {', '.join(FORMATS)}")
+    return found
+
+
+def _deployment(
+    model_name: str, gpu_name: str, gpus: tuple[Gpu, ...], link_gbps: float | None, options: dict[str, Any]
+) -> Deployment:
+    from traceanalyzer.estimate import (
+        ROOFLINE,
+        ROUTING_SKEW,
+        Deployment,
+        default_efficiencies,
+        default_link,
+        layout,
+        measured_link,
+    )
+    from traceanalyzer.hardware import find_gpu
+    from traceanalyzer.model import Routing, load, with_formats
+
+    weights, kv = _format(options["dtype"], "--dtype"), _format(options["kv_dtype"], "--kv-dtype")
+    architecture: Architecture = with_formats(load(model_name), weights=weights, kv=kv)
+    gpu = find_gpu(gpu_name, gpus)
+    skew = options["routing_skew"]
+    return Deployment(
+        architecture=architecture,
+        gpu=gpu,
+        efficiencies=ROOFLINE if options["ideal"] else default_efficiencies(gpu),
+        parallel=layout(tp=options["tp"], pp=options["pp"], dp=options["dp"], ep=options["ep"]),
+        link=measured_link(gpu, link_gbps) if link_gbps else default_link(gpu),
+        routing=Routing(skew=ROUTING_SKEW if skew is None else skew),
+        graphs=not options["no_graphs"],
+        expert_imbalance=options["ep_imbalance"],
+    )
+
+
+def _first_that_fits(deployment: Deployment, layouts: tuple[Any, ...], utilisation: float) -> Any:
+    from traceanalyzer.estimate import EstimateError, refuse_unfit
+    from traceanalyzer.model import ModelError
+
+    for parallel in layouts:
+        try:
+            refuse_unfit(replace(deployment, parallel=parallel), utilisation)
+        except (EstimateError, ModelError):
+            continue
+        return parallel
+    return layouts[0]
+
+
+def _other_gpu(deployment: Deployment, name: str, gpus: tuple[Gpu, ...]) -> Deployment:
+    """Return the deployment on a second GPU: kernels reach the same shares of the peaks as on the first."""
+    from traceanalyzer.estimate import default_link
+    from traceanalyzer.hardware import find_gpu
+
+    gpu = find_gpu(name, gpus)
+    note = f"kernels reach the same shares of the peaks on {gpu.name} as on {deployment.gpu.name}"
+    efficiencies = replace(deployment.efficiencies, basis=(note, *deployment.efficiencies.basis))
+    return replace(deployment, gpu=gpu, efficiencies=efficiencies, link=default_link(gpu) or deployment.link)
+
+
+def _shortcut(first: Estimate, second: Estimate, stated: dict[str, float], measured: float | None) -> Shortcut:
+    from traceanalyzer.estimate import shortcut
+    from traceanalyzer.estimate.efficiencies import peak_tflops
+
+    # The data type that does most of the arithmetic.
+    work: dict[str, float] = {}
+    for entry in first.decode:
+        work[entry.op.dtype] = work.get(entry.op.dtype, 0.0) + entry.count * (entry.op.flops or 0.0)
+    dtype = max(work, key=lambda name: work[name])
+    own, other = first.deployment.gpu, second.deployment.gpu
+    return shortcut(
+        compute_ratio=(peak_tflops(other, dtype) or 1.0) / (peak_tflops(own, dtype) or 1.0),
+        bandwidth_ratio=other.bandwidth_gbps / own.bandwidth_gbps,
+        decode_share=stated.get("decode", first.decode_compute_share),
+        prefill_share=stated.get("prefill", first.prefill_compute_share),
+        batch=first.traffic.concurrency,
+        tokens_per_s=measured if measured is not None else first.served.tokens_per_s,
+    )
+
+
+def _compare_layouts(
+    deployment: Deployment,
+    layouts: tuple[Any, ...],
+    isl: int,
+    osl: int,
+    batches: tuple[int, ...],
+    links: tuple[float, ...],
+    budget: int,
+    utilisation: float,
+) -> LayoutComparison:
+    from traceanalyzer.estimate import compare_layouts
+    from traceanalyzer.estimate.parallel import link_range
+
+    rates = links or link_range(deployment, deployment.gpu.link_gbps)
+    return compare_layouts(deployment, layouts, isl, osl, batches, rates, budget=budget, utilisation=utilisation)
+
+
+def _roofline(path: str, deployment: Deployment, options: dict[str, Any]) -> Roofline:
+    from traceanalyzer.analysis.roofline import Request, RooflineError, roofline
+    from traceanalyzer.estimate import EstimateError
+
+    trace = open_one([path], rank=options["rank"], no_cache=options["no_cache"])
+    parallel = deployment.parallel
+    request = Request(
+        model=deployment.architecture,
+        gpu=deployment.gpu,
+        routing=deployment.routing,
+        tp=parallel.tp if parallel.gpus > 1 else None,
+        pp=parallel.pp if parallel.gpus > 1 else None,
+        ep=parallel.ep if parallel.gpus > 1 else None,
+    )
+    try:
+        return roofline(trace, request)
+    except RooflineError as error:
+        raise EstimateError(f"{path}: {error}") from error
+
+
+def _calibration(
+    deployment: Deployment, found: Roofline | None, isl: int, osl: int, budget: int, options: dict[str, Any]
+) -> Calibration | None:
+    if found is not None:
+        from traceanalyzer.estimate.from_roofline import calibrate
+
+        return calibrate(deployment.efficiencies, found)
+    path = options["calibrate_serving"]
+    if not path:
+        return None
+    from traceanalyzer.estimate import from_serving
+    from traceanalyzer.estimate.from_results import observations, one_series
+    from traceanalyzer.serving.grouping import select
+    from traceanalyzer.serving.read import read
+
+    results = read(path)
+    show_warnings(results.warnings)
+    chosen = one_series(select(results.results, options["select"], "--select"))
+    told = click.get_current_context().get_parameter_source("osl")
+    given = osl if told is not None and told.name == "COMMANDLINE" else None
+    return from_serving(deployment, observations(chosen, isl, given), budget)
+
+
+def _draw(found: Estimate, path: Path) -> None:
+    from traceanalyzer.estimate import mean_context, step_over_batches
+    from traceanalyzer.report.estimate_plot import save_plot
+
+    rows = step_over_batches(found.deployment, mean_context(found.traffic.isl, found.traffic.osl))
+    title = f"{found.deployment.architecture.name}, {found.deployment.gpu.name}"
+    save_plot(rows, path, title)
+    click.echo(f"wrote {path}", err=True)

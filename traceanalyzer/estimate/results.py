@@ -1,0 +1,32 @@
+"""Everything that one request for estimates yields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traceanalyzer.estimate.calibrate import Calibration
+from traceanalyzer.estimate.compare import Shortcut
+from traceanalyzer.estimate.estimate import Estimate
+from traceanalyzer.estimate.from_roofline import Prediction
+from traceanalyzer.estimate.parallel import LayoutComparison
+
+
+@dataclass(frozen=True)
+class Results:
+    """Estimates and what was compared with them; null for what was not asked for.
+
+    Attributes:
+        estimates: one for each batch.
+        second: the first of them on a second GPU.
+        shortcut: the same by Amdahl's law.
+        layouts: layouts compared.
+        calibration: where the efficiencies come from.
+        prediction: what a faster hotspot of a trace brings.
+    """
+
+    estimates: tuple[Estimate, ...]
+    second: Estimate | None
+    shortcut: Shortcut | None
+    layouts: LayoutComparison | None
+    calibration: Calibration | None
+    prediction: Prediction | None
