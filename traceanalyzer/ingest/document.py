@@ -20,11 +20,17 @@ MAX_VALUE_BYTES = 16 << 20
 LOOKAHEAD = 4096
 
 EVENT_BOUNDARY = re.compile(rb"\}[\s,]*(?=\{)")
-AFTER_LIST = rb"(?=\s*(?:\Z|\}\s*(?:[^\s,}\]]|\Z)|,\s*\"[^\"\\]{0,200}\"\s*:|[^\s,}\]]))"
+AFTER_LIST = (
+    rb"(?=\s*(?:\Z|\}\s*(?:[^\s,}\]]|\Z)|[^\s,}\]]|"  # the end of the text or of the root; something foreign
+    rb",\s*(?:\Z|\"[^\"\\]{0,200}(?:\Z|\"\s*(?::|\Z)))))"  # or another key of the root
+)
 LIST_END = re.compile(rb"\}\s*,?\s*\]" + AFTER_LIST)
 EMPTY_LIST_END = re.compile(rb"[\s,]*\]" + AFTER_LIST)
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\],]', re.DOTALL)
+BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+OPENING, CLOSING = frozenset({b"{", b"["}), frozenset({b"}", b"]"})
+FIRST_KEY = re.compile(rb'[\s,]*\{\s*("[^"\\]{0,100}")')
 OBJECT = re.compile(rb'\{\s*"')
 SPACE = re.compile(rb"\s*")
 LOOSE_EVENT = re.compile(rb'\{\s*"(?:ph|cat|name|ts|pid)"')
@@ -102,6 +108,7 @@ class Document:
         self._count_lines = count_lines
         self._ended = False
         self._number = 0
+        self._border = EVENT_BOUNDARY
 
     @property
     def text_bytes(self) -> int:
@@ -305,24 +312,29 @@ class Document:
     # The events.
 
     def _event_windows(self) -> Iterator[Window]:
+        self._fill(LOOKAHEAD)
+        key = FIRST_KEY.match(self._buffer)
+        if key:
+            self._border = re.compile(rb"\}[\s,]*(?=\{\s*" + re.escape(key[1]) + rb")")
+        size = self._window_bytes
         while True:
-            more = self._fill(self._window_bytes)
-            limit = len(self._buffer) - LOOKAHEAD if not self._ended else len(self._buffer)
-            end = list_end(self._buffer, limit) if self._careful or self._ended else None
+            more = self._fill(size + LOOKAHEAD)
+            limit = size if more else len(self._buffer)
+            end = list_end(self._buffer, limit) if self._careful or not more else None
             if end is not None:
                 window = self._take(end, last=True)
-                if self._buffer[:1] == b"]" or self._skip_space() == b"]":
-                    self._drop(1)
+                self._drop(1)
                 yield window
                 return
-            if not more and self._ended:
+            if not more:
                 yield self._take(len(self._buffer), last=True, cut_off=not self._bare_list_ended())
                 return
             cut = self._boundary(limit)
             if cut is None:
-                self._grow()
+                size = self._larger(size)
                 continue
             yield self._take(cut)
+            size = self._window_bytes
 
     def _bare_list_ended(self) -> bool:
         return any(problem.code == "no_list" for problem in self.problems)
@@ -335,22 +347,24 @@ class Document:
         self._drop(size)
         return window
 
-    def _grow(self) -> None:
-        if len(self._buffer) > MAX_EVENT_BYTES:
-            raise NotATrace(
-                f"no event ends within {MAX_EVENT_BYTES >> 20} MiB after byte {self._offset}",
-                damaged=True,
-            )
-        self._fill(2 * len(self._buffer))
+    def _larger(self, size: int) -> int:
+        if size > MAX_EVENT_BYTES:
+            raise NotATrace(f"no event ends within {MAX_EVENT_BYTES >> 20} MiB after byte {self._offset}", damaged=True)
+        return 2 * size
 
     def _boundary(self, limit: int) -> int | None:
-        """Return the end of the last event boundary before ``limit``."""
+        """Return the end of the last event boundary before ``limit``.
+
+        Objects inside an event look like events; those that begin with the same key as the first event of the file
+        are preferred.
+        """
         reach = 1 << 16
         while True:
             start = max(0, limit - reach)
-            ends = [border.end() for border in EVENT_BOUNDARY.finditer(self._buffer, start, limit)]
-            if ends:
-                return ends[-1]
+            for border in (self._border, EVENT_BOUNDARY):
+                ends = [found.end() for found in border.finditer(self._buffer, start, limit)]
+                if ends:
+                    return ends[-1]
             if start == 0:
                 return None
             reach *= 16
@@ -390,6 +404,8 @@ class Document:
 def list_end(text: bytes, limit: int) -> int | None:
     """Return where the bracket is that ends the event list, before ``limit``, or null where the list goes on.
 
+    A bracket inside an event can look the same; it is told apart by whether everything before it is complete.
+
     Args:
         text: starts at an event of the list; some text after ``limit`` helps to decide.
         limit: where to stop looking.
@@ -397,20 +413,43 @@ def list_end(text: bytes, limit: int) -> int | None:
     empty = EMPTY_LIST_END.match(text)
     if empty:
         return empty.end() - 1
-    for found in LIST_END.finditer(text, 0, limit):
-        bracket = found.end() - 1
-        if _really_ends(text, bracket):
-            return bracket
-    return None
-
-
-def _really_ends(text: bytes, bracket: int) -> bool:
-    """Tell the list's own bracket from one inside an event: only there everything before it is complete."""
+    first = LIST_END.search(text, 0, limit)
+    if first is None:
+        return None
+    bracket = first.end() - 1
     try:
         msgspec.json.decode(b"[" + text[:bracket].strip(b" \t\r\n,") + b"]", type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):
-        return b'"ph"' not in text[bracket : bracket + LOOKAHEAD]
-    return True
+        pass  # it is one inside an event, or the text before it is damaged
+    else:
+        return bracket
+    unmatched = closing(text, 0, limit, depth=1)
+    if unmatched is not None and LIST_END.search(text, max(0, unmatched - 64), unmatched + 1):
+        return unmatched
+    for found in LIST_END.finditer(text, 0, limit):
+        if b'"ph"' not in text[found.end() : found.end() + LOOKAHEAD]:
+            return found.end() - 1
+    return None
+
+
+def closing(text: bytes, start: int, limit: int, depth: int = 0) -> int | None:
+    """Return where the bracket is that brings the nesting back to none, or null where there is none.
+
+    Args:
+        text: JSON from ``start`` on.
+        start: where to begin, outside of strings.
+        limit: where to stop.
+        depth: how many brackets are open at ``start``.
+    """
+    for token in BRACKET.finditer(text, start, limit):
+        byte = token[0]
+        if byte in OPENING:
+            depth += 1
+        elif byte in CLOSING:
+            depth -= 1
+            if depth <= 0:
+                return token.start()
+    return None
 
 
 def _value(text: bytes) -> Any:

@@ -79,7 +79,12 @@ def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]
     source = replace(source, events=events, recovered_events=events if damaged else None)
     metadata = _metadata(reading.document.root, source, base, reports)
     warnings += [*reading.document.problems, *metadata.warnings]
-    metadata = replace(metadata, oversize_ids=oversize, warnings=tuple(placed(warnings, reading.restart, source.path)))
+    metadata = replace(
+        metadata,
+        oversize_ids=oversize,
+        text_bytes=reading.document.text_bytes,
+        warnings=tuple(placed(warnings, reading.restart, source.path)),
+    )
     store = replace(store, metadata=metadata)
     store.write_manifest()
     return store

@@ -14,12 +14,13 @@ from typing import Any
 
 import msgspec
 
-from traceanalyzer.ingest.document import EVENT_BOUNDARY
+from traceanalyzer.ingest.document import EVENT_BOUNDARY, closing
 from traceanalyzer.ingest.events import ARG_KEYS, EXTRA_KEYS, Args, Event, ExactEvent
 
 RUN = 256
-MAX_JOIN = 64
-MAX_JOIN_TRIES = 2000
+MAX_JOINED_BYTES = 1 << 20
+MAX_SEARCHED_BYTES = 32 << 20
+"""How far an event with inner objects is searched for its end, and how far in all within a window."""
 
 STRING_OR_WORD = re.compile(
     rb'"[^"\\]*(?:\\.[^"\\]*)*"'
@@ -51,8 +52,8 @@ class Salvaged:
         starts: where each begins in the window.
         repaired: what was mended -> (how many events, offset of the first in the window).
         lost: offsets of the pieces that could not be read.
-        head, tail: text of the first and last piece where it could not be read: they may be the halves of an event
-            that the cut between two windows went through.
+        head, tail: text before the first and after the last event where it could not be read: these may be halves
+            of events that the cuts between windows went through.
     """
 
     events: list[Any] = field(default_factory=list)
@@ -84,7 +85,7 @@ class _Salvage:
         self._read: list[Any] = [None] * len(self._spans)
         self._mended: dict[int, bytes] = {}
         self._repaired: dict[str, list[int]] = {}
-        self._tries = 0
+        self._searched = 0
 
     def run(self) -> Salvaged:
         """Decode by halves, then mend what is left."""
@@ -99,14 +100,16 @@ class _Salvage:
                     event, piece = joined
                 elif event is None:
                     event = self._mend(piece)
+            start, end = self._spans[first][0], self._spans[piece][1]
             if event is None:
-                self._note_lost(piece, outcome)
+                if self._data[start:end].strip(b"\0 \t\r\n,"):
+                    outcome.lost.append(start)
             else:
                 outcome.events.append(event)
-                start, end = self._spans[first][0], self._spans[piece][1]
                 outcome.starts.append(start)
                 outcome.texts.append(self._mended.get(first, self._data[start:end]))
             piece += 1
+        _set_ends_apart(outcome, self._data)
         outcome.repaired = {what: (len(places), min(places)) for what, places in self._repaired.items()}
         return outcome
 
@@ -147,16 +150,20 @@ class _Salvage:
                 self._repaired.setdefault(what, []).append(start)
 
     def _join(self, piece: int) -> tuple[Any, int] | None:
-        """Read an event that holds something that looks like the border of two."""
-        if self._tries > MAX_JOIN_TRIES:
-            return None
+        """Read an event that holds something that looks like the border of two: up to its own closing bracket."""
         start = self._spans[piece][0]
-        for last in range(piece + 1, min(piece + MAX_JOIN, len(self._spans))):
-            self._tries += 1
-            events = self._try(self._data[start : self._spans[last][1]])
-            if events is not None and len(events) == 1:
-                return events[0], last
-        return None
+        limit = min(len(self._data), start + MAX_JOINED_BYTES)
+        if piece + 1 == len(self._spans) or self._searched > MAX_SEARCHED_BYTES:
+            return None
+        end = closing(self._data, start, limit)
+        self._searched += (limit if end is None else end) - start
+        if end is None or end < self._spans[piece + 1][0]:
+            return None
+        events = self._try(self._data[start : end + 1])
+        if events is None or len(events) != 1 or events[0].ph is None:
+            return None
+        last = next((at for at in range(piece, len(self._spans)) if self._spans[at][1] > end), None)
+        return None if last is None or self._spans[last][1] != end + 1 else (events[0], last)
 
     def _mend(self, piece: int) -> Any:
         start, end = self._spans[piece]
@@ -200,16 +207,24 @@ class _Salvage:
             event.args = _loose_args(args)
         return event
 
-    def _note_lost(self, piece: int, outcome: Salvaged) -> None:
-        start, end = self._spans[piece]
-        text = self._data[start:end]
-        if not text.strip(b"\0 \t\r\n,"):
-            return
-        outcome.lost.append(start)
-        if piece == 0:
-            outcome.head = text
-        if piece == len(self._spans) - 1:
-            outcome.tail = text
+
+def _set_ends_apart(outcome: Salvaged, data: bytes) -> None:
+    """Take what precedes the first event and follows the last one as the halves of events cut between windows."""
+    events = [start for start, event in zip(outcome.starts, outcome.events, strict=True) if event.ph is not None]
+    if not outcome.lost or not events:
+        return
+    after = [at for at in outcome.lost if at > events[-1]]
+    if after:
+        outcome.tail = data[after[0] :]
+        outcome.lost = [at for at in outcome.lost if at <= after[0]]
+    before = [at for at in outcome.lost if at < events[0]]
+    if before:
+        outcome.head = data[: events[0]]
+        outcome.lost = [before[0], *(at for at in outcome.lost if at > events[0])]
+    kept = [at for at, start in enumerate(outcome.starts) if not (before and start < events[0])]
+    kept = [at for at in kept if not (after and outcome.starts[at] > after[0])]
+    for each in (outcome.events, outcome.texts, outcome.starts):
+        each[:] = [each[at] for at in kept]
 
 
 def _pieces(data: bytes) -> list[tuple[int, int]]:
