@@ -52,7 +52,10 @@ def begins(own: IntArray, other: IntArray) -> bool:
     if not len(own) or not len(other) or own[-1] == other[-1]:
         return 0 < len(own) < len(other) and np.array_equal(other[: len(own)], own)
     match = align(own, other)
-    return match is not None and 0 <= int(match[-1]) < len(other) - 1
+    if match is None:
+        return False
+    matched = np.flatnonzero(match >= 0)
+    return len(own) - 1 - int(matched[-1]) <= _REACH and int(match[matched[-1]]) < len(other) - 1
 
 
 def carry_over(own: IntArray, other: IntArray, block_of: IntArray) -> IntArray | None:

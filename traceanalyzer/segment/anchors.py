@@ -116,8 +116,11 @@ def _merge(runs: list[Anchor], between: list[tuple[int, int, int]], vocabulary: 
 
 def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int], vocabulary: Vocabulary) -> bool:
     parting, norms, products = between
-    if parting or products > _MERGE_OVER_GEMMS or not last.tokens.isdisjoint(run.tokens):
+    if parting or products > _MERGE_OVER_GEMMS:
         return False
+    if not last.tokens.isdisjoint(run.tokens):
+        # Attention in chunks, a projection of the cached keys before each.
+        return not norms and products < _MERGE_OVER_GEMMS
     if not (last.mixes and run.mixes):
         return not norms
     kind, other = vocabulary.mixers[last.token], vocabulary.mixers[run.token]

@@ -28,7 +28,7 @@ def rate(tokens: IntArray, starts: list[int], ends: list[int], agreement: float,
         tuple(sorted(tokens[start:end].tolist())) for start, end in zip(starts, ends, strict=True)
     ]
     if len(contents) < 2:
-        return round(0.6 * 0.7 ** min(cost, 4.0), 3)
+        return float(round(0.6 * 0.7 ** min(cost, 4.0), 3))
     counts = Counter(contents)
     shared = sum(count for count in counts.values() if count > 1) / len(contents)
     lone = [content for content, count in counts.items() if count == 1]

@@ -64,6 +64,12 @@ def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
     mixing = block.at(MIXER) or block.at(POSITION)
     end = mixing[-1] if mixing else -1
     products = block.at(GEMM)
+    for softmax in [p for p in mixing if vocabulary.unfused[own[p]]]:
+        around = [max((p for p in products if p < softmax), default=-1), *(p for p in products if p > softmax)][:2]
+        for p in around:
+            if p >= 0:
+                block.propose(p, "attention")
+                end = max(end, p)
     for p in products:
         if p < end:
             block.propose(p, "qkv_proj")
@@ -96,7 +102,7 @@ def _output_products(block: _Block, after: list[int], end: int) -> list[int]:
     """The output projection: products up to the next norm, collective or routing, but for a feed-forward's."""
     parting = (NORM, COMM, ROUTE, EXPERT)
     stop = next((p for p in range(end + 1, len(block.classes)) if block.classes[p] in parting), len(block.classes))
-    near = [p for p in after if p < stop]
+    near = [p for p in after if p < stop] or after[:1]  # a gated norm may stand ahead of it
     active = any(block.active[end + 1 : stop])
     if len(near) > 1 and (active or (len(near) == len(after) and len(after) > 2)):
         return near[:1]

@@ -62,6 +62,7 @@ class Vocabulary:
         classes: one of the classes above.
         activates: whether it applies the feed-forward's activation (fused into a GEMM or not).
         bare_norm: whether it is the heart of a norm made of several elementwise kernels.
+        unfused: whether it is the softmax of attention that nothing fuses, between its two products.
         helpers: whether it finishes the GEMM before it (adds up its split-K parts).
         adds: whether it is an elementwise addition (a residual, in a model that fuses nothing).
     """
@@ -72,6 +73,7 @@ class Vocabulary:
     classes: ByteArray
     activates: BoolArray
     bare_norm: BoolArray
+    unfused: BoolArray
     helpers: BoolArray
     adds: BoolArray
 
@@ -162,6 +164,7 @@ def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
         classes=np.array([word.kind for word in words], dtype=np.int8),
         activates=np.array([word.activates for word in words], dtype=np.bool_),
         bare_norm=np.array([word.bare_norm for word in words], dtype=np.bool_),
+        unfused=np.array([word.softmax and word.kind == MIXER for word in words], dtype=np.bool_),
         helpers=np.array([word.helper for word in words], dtype=np.bool_),
         adds=np.array([word.adds for word in words], dtype=np.bool_),
     )
