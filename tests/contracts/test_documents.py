@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from traceanalyzer.cli.main import cli
 
 SCHEMAS = Path(__file__).resolve().parent.parent.parent / "docs" / "schemas"
-COMMANDS = {"ingest": "summary", "hotspots": "hotspots", "blocks": "blocks"}
+COMMANDS = {"ingest": "summary", "hotspots": "hotspots", "blocks": "blocks", "roofline": "roofline"}
 
 
 def run(*arguments: str) -> Any:

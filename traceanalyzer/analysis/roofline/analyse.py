@@ -163,9 +163,9 @@ def _assess(subject: _Subject, choice: ModelChoice) -> Roofline:
         phase=subject.scope.phase,
         steps=steps.height,
         requests=sum(requests) / len(requests) if requests and len(requests) == steps.height else None,
-        decode=all(_one_token_each(workload) for workload in modelled.workloads),
+        decode=bool(modelled.workloads) and all(_one_token_each(workload) for workload in modelled.workloads),
         measured_ns=sum(row.measured_ns for row in rows),
-        copies_ns=subject.scope.copies_ns / steps.height,
+        copies_ns=subject.scope.copies_ns / max(steps.height, 1),
         span_ns=_mean(steps["span_ns"]),
         period_ns=_period(steps),
         latency=subject.latency,
@@ -241,7 +241,7 @@ def _rows(
     kernels = with_row_numbers(joined)
     reasons = reasons_of(kernels, model=choice.model, gpu=ceilings is not None)
     tiny = choice.model is not None and ceilings is not None
-    return rows_of(kernels, subject.scope.steps.height, subject.latency, reasons, tiny), kernels
+    return rows_of(kernels, max(subject.scope.steps.height, 1), subject.latency, reasons, tiny), kernels
 
 
 def _numbered(kernels: pl.DataFrame, rows: list[Row]) -> pl.DataFrame:

@@ -14,6 +14,9 @@ LEAST_SHARE = 0.02
 ENOUGH_EXPLAINED = 0.5
 """Below this share of explained time nothing is said to be the first to attack."""
 
+MOST_IMPLAUSIBLE = 0.1
+"""Share of the kernel time in rows that are not plausible above which nothing is said to be the first to attack."""
+
 CLOSE = 0.9
 """A row that reaches this share of its achievable roof is as good as done."""
 
@@ -119,7 +122,7 @@ def _implausible(result: Roofline) -> list[Finding]:
 def _unknown(result: Roofline) -> list[Finding]:
     unknown = [row for row in result.rows if row.bound == "unknown"]
     time = sum(row.measured_ns for row in unknown)
-    if time < LEAST_SHARE * result.measured_ns:
+    if not unknown or time < LEAST_SHARE * result.measured_ns:
         return []
     reasons: dict[str, float] = {}
     for row in unknown:
@@ -140,6 +143,10 @@ def _target(result: Roofline) -> Finding:
         unknown = _pct(1 - result.explained_share)
         text = f"What to attack is not known, as the bound of {unknown} of the kernel time is not."
         return Finding("target", f"{text} {_what_to_pass(result)}".strip(), None)
+    impossible = sum(row.measured_ns for row in result.rows if not row.plausible)
+    if impossible > MOST_IMPLAUSIBLE * result.measured_ns:
+        text = f"{_pct(impossible / result.measured_ns)} of the kernel time is below its floor, which cannot be"
+        return Finding("target", f"Clear that up first: {text}. Likely causes: {CAUSES}.", None)
     top = ranked[0]
     headroom = top.headroom_ns or 0.0
     lead = f"Attack {top.label} first"

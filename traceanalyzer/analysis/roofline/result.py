@@ -177,6 +177,10 @@ class Roofline:
 
     @property
     def explained_share(self) -> float:
-        """Share of the measured time in rows with a bound and plausible figures."""
-        explained = sum(row.measured_ns for row in self.rows if row.bound != "unknown" and row.plausible)
+        """Share of the measured time in rows with a plausible floor, or known to be launch latency."""
+        explained = sum(
+            row.measured_ns
+            for row in self.rows
+            if row.plausible and (row.floor_ns is not None or row.bound == "latency")
+        )
         return explained / self.measured_ns if self.measured_ns else 0.0
