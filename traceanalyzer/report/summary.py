@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 import polars as pl
 from rich.console import Console, Group
+from rich.table import Table
 from rich.text import Text
 
 from traceanalyzer.analysis.summary import Timeline
@@ -85,14 +87,20 @@ def _step(row: dict[str, Any]) -> dict[str, Any]:
 ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "transformers": "Transformers"}
 
 
+NEXT = (("hotspots", " --phase decode"), ("blocks", ""), ("roofline", ""), ("idle", ""))
+
+
+def _argument(path: str) -> str:
+    return visible(shlex.quote(path))
+
+
 def render(engine: str, timelines: Iterable[Timeline], console: Console, next_path: str) -> Group:
     """Return the overview as text: a section a device, then what to run next."""
     parts: list[Any] = []
     for timeline in timelines:
         parts += [*_section(timeline, engine, console.width), Text()]
     parts.append(Text("Next", style="bold"))
-    parts.append(Text(f"  traceanalyzer hotspots {visible(next_path)} --phase decode"))
-    parts.append(Text(f"  traceanalyzer blocks {visible(next_path)}"))
+    parts += [Text(f"  traceanalyzer {command} {_argument(next_path)}{options}") for command, options in NEXT]
     return Group(*parts)
 
 
@@ -114,13 +122,15 @@ def _section(t: Timeline, engine: str, width: int) -> list[Any]:
         facts.append(("comm", f"{duration(t.comm_sum_ns)}, of which {duration(t.comm_exposed_ns)} exposed"))
     if t.outside_kernels:
         facts.append(("outside", f"{t.outside_kernels:,} {unit} of no step, {duration(t.outside_sum_ns)}"))
-    lines = [Text(f"  {name:<9}{value}") for name, value in facts]
+    grid = Table.grid(padding=(0, 2, 0, 2))
+    for name, value in facts:
+        grid.add_row(Text(f"  {name}"), Text(value))
     rows = [
         (row["name"], f"{row['count']:,}", duration(row["total_ns"]), percent(row["share"]))
         for row in t.top_kernels.head(TOP_KERNELS_SHOWN).iter_rows(named=True)
     ]
     heading = "top leaf ops" if t.device is None else "top kernels"
-    return [title, *lines, Text(), table((heading, "count", "total", "share"), rows, name_column=0, width=width)]
+    return [title, grid, Text(), table((heading, "count", "total", "share"), rows, name_column=0, width=width)]
 
 
 def _rest(t: Timeline) -> str:
