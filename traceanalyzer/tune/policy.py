@@ -110,11 +110,10 @@ def make_policy(sweep: Sweep, max_regret: float = DEFAULT_MAX_REGRET) -> Policy:
     if not table:
         raise TraceError(sweep.source, "holds no timing, so there is nothing to choose from")
     if missing:
-        known = ", ".join(map(str, missing[:8]))
-        warnings += (
-            TraceWarning("m_without_timing", f"no configuration ran at m = {known}", sweep.source, len(missing)),
-        )
+        at = ", ".join(map(str, missing[:8]))
+        warnings += (TraceWarning("m_without_timing", f"no configuration ran at m = {at}", sweep.source, len(missing)),)
     configs = list(dict.fromkeys(key for row in table.values() for key in row))
+    known = {_key(point): point.known_config for point in reversed(points)}
     ranges = _fewest_ranges(_regrets(table, configs), max_regret)
     sizes = list(table)
     rules: list[Rule] = []
@@ -122,10 +121,10 @@ def make_policy(sweep: Sweep, max_regret: float = DEFAULT_MAX_REGRET) -> Policy:
     for number, (first, last, column) in enumerate(ranges):
         low = 1 if number == 0 else sizes[ranges[number - 1][1]] + 1
         high = None if number == len(ranges) - 1 else sizes[last]
-        rules.append(Rule(low, high, json.loads(configs[column])))
+        rules.append(Rule(low, high, known[configs[column]]))
         for m in sizes[first : last + 1]:
             best = min(table[m], key=lambda key: (table[m][key], configs.index(key)))
-            choices.append(Choice(m, table[m][configs[column]], table[m][best], json.loads(best)))
+            choices.append(Choice(m, table[m][configs[column]], table[m][best], known[best]))
     sample = points[0]
     shape = {key: value for key, value in sample.shape.items() if value is not None}
     return Policy(tuple(rules), tuple(choices), sample.kernel, shape, sample.device, sample.versions, rows, warnings)
@@ -133,7 +132,9 @@ def make_policy(sweep: Sweep, max_regret: float = DEFAULT_MAX_REGRET) -> Policy:
 
 def _with_rows(sweep: Sweep) -> tuple[list[Point], str, tuple[TraceWarning, ...]]:
     """Return the points that say how many rows they are for; where none does, requests take their place."""
-    tried = [point for point in sweep.points if point.rounds or point.reason]
+    tried = [point for point in sweep.points if point.measured and (point.rounds or point.reason)]
+    if not tried and any(point.rounds for point in sweep.points):
+        raise TraceError(sweep.source, "was made without a GPU (interpreter): its times say nothing")
     with_m = [point for point in tried if point.m is not None]
     if with_m:
         left_out = len(tried) - len(with_m)
@@ -170,7 +171,7 @@ def differences(first: Point, second: Point) -> list[str]:
     return [
         f"{key}={sides[0].get(key, 'unknown')} or {sides[1].get(key, 'unknown')}"
         for key in keys
-        if sides[0].get(key) != sides[1].get(key)
+        if sides[0].get(key) != sides[1].get(key) and key not in {"m", "concurrency"}
     ]
 
 
@@ -216,9 +217,13 @@ def _table(points: Iterable[Point]) -> tuple[dict[int, dict[str, float]], list[i
             continue
         row = samples.setdefault(point.m, {})
         if point.samples_ms and point.reason is None:
-            row.setdefault(json.dumps(point.known_config, sort_keys=True), []).extend(point.samples_ms)
+            row.setdefault(_key(point), []).extend(point.samples_ms)
     table = {m: {key: median(values) for key, values in row.items()} for m, row in sorted(samples.items()) if row}
     return table, [m for m in sorted(samples) if m not in table]
+
+
+def _key(point: Point) -> str:
+    return json.dumps(point.known_config, sort_keys=True)
 
 
 def _regrets(table: Mapping[int, Mapping[str, float]], configs: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -133,7 +133,7 @@ class _Recording:
         self._configs = [point.known_config for point in table]
         # A point that failed in any round has no place in a rule, whatever its other rounds say.
         self._samples = [np.array(point.samples_ms if point.reason is None else ()) for point in table]
-        self._medians = [float(np.median(values)) if len(values) else float("inf") for values in self._samples]
+        self._medians = [median(values.tolist()) if len(values) else float("inf") for values in self._samples]
         self._best = min(self._medians)
 
     def search(self, space: object, budget: int, seed: int, strategy: str) -> tuple[int, float]:

@@ -23,6 +23,8 @@ MOST_LEVELS = 32
 RANDOM_SHARE = 0.08
 OPTIMISM = 0.7
 MODEL_SHARE = 0.5
+REMEMBERED = 64
+DRAWN = 8
 
 
 class Guided:
@@ -106,19 +108,20 @@ def _by_score(groups: list[Indices], pool: Indices, score: Floats) -> list[int]:
 
 
 def _spread(space: Space, history: History, unseen: Indices, count: int, rng: np.random.Generator) -> list[int]:
-    """Return configurations that lie far from each other and from what was measured."""
-    seen = list(history.measured())
-    chosen: list[int] = []
+    """Return configurations that differ in many parameters from each other and from what was measured."""
+    others = list(history.measured())[-REMEMBERED:]
+    chosen: dict[int, None] = {}
     for _ in range(count):
-        some = rng.choice(unseen, min(len(unseen), 8), replace=False)
-        some = some[~np.isin(some, chosen)]
-        if not len(some):
-            break
-        if chosen or seen:
-            nearest = np.min([space.distance(int(other), some) for other in (chosen + seen)[-64:]], axis=0)
+        some = rng.choice(unseen, DRAWN, replace=True)
+        if others:
+            known = space.codes[others[-REMEMBERED:]]
+            nearest = (space.codes[some][:, None, :] != known).sum(axis=2).min(axis=1)
             some = some[np.argsort(-nearest, kind="stable")]
-        chosen.append(int(some[0]))
-    return chosen
+        new = next((int(index) for index in some if int(index) not in chosen), None)
+        if new is not None:
+            chosen[new] = None
+            others.append(new)
+    return list(chosen)
 
 
 def _features(space: Space, seen: Indices, target: Floats, pool: Indices) -> tuple[Codes, Codes]:

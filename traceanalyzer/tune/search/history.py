@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median, pstdev
+from statistics import median
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class History:
         taken = self._samples.setdefault(index, [])
         taken.extend(samples)
         if len(samples) > 1:
-            self._spreads.append(pstdev(math.log(value) for value in samples))
+            self._spreads.append(_spread([math.log(value) for value in samples]))
         if taken:
             self.times[index] = median(taken)
 
@@ -62,3 +62,9 @@ class History:
         seen = np.array(list(self._samples), dtype=np.int64)
         slowest = max(self.times.values(), default=1.0)
         return seen, np.log(np.array([self.times.get(int(index), slowest) for index in seen]))
+
+
+def _spread(values: Sequence[float]) -> float:
+    """Return the population standard deviation; the exact arithmetic of ``statistics`` would dominate a replay."""
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
