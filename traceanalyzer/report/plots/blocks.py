@@ -1,0 +1,164 @@
+"""The strip of transformer blocks: a bar a block, stacked by part of the model, the variant below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from traceanalyzer.problems import TraceError
+from traceanalyzer.report.plots import style
+from traceanalyzer.report.text import plural
+from traceanalyzer.segment import Segmentation
+from traceanalyzer.segment.outliers import Outlier, find_outliers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_STRIPS = 4
+LETTERS_FIT = 72
+"""Blocks up to which each has its letter."""
+
+
+def block_strip(found: Segmentation, rank: int | None = None) -> Figure:
+    """Draw the kernel time of every block, the median over the steps of a phase; a strip a device and phase.
+
+    Complete steps are taken where there are any. At most four strips are drawn, those with most steps.
+
+    Raises:
+        TraceError: there are no blocks.
+    """
+    strips = _strips(found)
+    if not strips:
+        raise TraceError("plot", "nothing to draw: no transformer blocks were found")
+    unusual = find_outliers(found)
+    with style.styled():
+        figure = style.new_figure(0.7 + 3.1 * len(strips))
+        for at, (device, phase, steps, times) in enumerate(strips):
+            axes = figure.add_subplot(len(strips), 1, at + 1)
+            own = [o for o in unusual if o.device == device and o.phase == phase]
+            _strip(axes, _title(rank, device, phase, steps, times), times, own)
+        _legend(figure, strips)
+    return figure
+
+
+def _strips(found: Segmentation) -> list[tuple[int | None, str, int, pl.DataFrame]]:
+    """Device, phase, number of steps, and one row a block: block, variant, and the median time of each group."""
+    strips = []
+    for (device, phase), steps in found.steps.group_by("device", "phase", maintain_order=True):
+        whole = steps.filter("complete") if steps["complete"].any() else steps
+        keys = whole.select("device", "step")
+        blocks = found.blocks.join(keys, on=["device", "step"], nulls_equal=True, how="semi")
+        if blocks.height:
+            strips.append((device, str(phase), whole.height, _times(blocks, found.events)))
+    strips.sort(key=lambda strip: -strip[2])
+    return strips[:MOST_STRIPS]
+
+
+def _times(blocks: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    keys = ["device", "step", "block"]
+    group = pl.col("role").replace_strict(
+        {role: name for name, roles in style.ROLE_GROUPS.items() for role in roles},
+        default=style.group_of(None),
+        return_dtype=pl.String,
+    )
+    sums = (
+        events.filter("is_kernel")
+        .join(blocks.select(keys), on=keys, how="semi", nulls_equal=True)
+        .with_columns(group=group)
+        .pivot("group", index=keys, values="dur_ns", aggregate_function="sum")
+    )
+    present = [name for name in style.ROLE_GROUPS if name in sums.columns]
+    return (
+        blocks.select(*keys, "variant")
+        .join(sums, on=keys, how="left", nulls_equal=True)
+        .group_by("block")
+        .agg(pl.col("variant").mode().sort().first(), pl.col(present).fill_null(0).median())
+        .sort("block")
+    )
+
+
+def _title(rank: int | None, device: int | None, phase: str, steps: int, times: pl.DataFrame) -> str:
+    where = [] if rank is None else [f"rank {rank}"]
+    where.append("CPU" if device is None else f"GPU {device}")
+    kind = "" if phase == "unknown" else f"{phase} "
+    over = f"median of {plural(steps, kind + 'step')}" if steps > 1 else f"one {kind}step"
+    return f"{plural(times.height, 'transformer block')}, {over}, {', '.join(where)}"
+
+
+def _strip(axes: Axes, title: str, times: pl.DataFrame, unusual: list[Outlier]) -> None:
+    axes.set_title(title)
+    numbers = times["block"].to_list()
+    groups = [name for name in style.ROLE_GROUPS if name in times.columns]
+    height = [0.0] * times.height
+    size, unit = style.time_unit(max(map(sum, zip(*(times[name].to_list() for name in groups), strict=True))))
+    for name in groups:
+        values = [value / size for value in times[name].to_list()]
+        axes.bar(
+            numbers,
+            values,
+            bottom=height,
+            width=0.84,
+            color=style.GROUP_COLOURS[name],
+            hatch=style.GROUP_HATCHES[name],
+            edgecolor=style.PAPER,
+            linewidth=0.0 if times.height > LETTERS_FIT else 0.4,
+        )
+        height = [low + value for low, value in zip(height, values, strict=True)]
+    variants = times["variant"].to_list()
+    _ticks(axes, numbers, variants)
+    for outlier in unusual:
+        # Above the tallest bar, where no neighbour is in the way.
+        axes.annotate(
+            f"{outlier.change * 100:+.0f}%".replace("-", "−"),
+            (outlier.block, max(height)),
+            (0, 4),
+            textcoords="offset points",
+            ha="center",
+            fontsize=style.SMALL - 1,
+            fontweight="bold",
+            rotation=0 if times.height <= 40 else 90,
+        )
+    room = (1.14 if times.height <= 40 else 1.3) if unusual else 1.05
+    axes.set_xlim(min(numbers) - 0.7, max(numbers) + 0.7)
+    axes.set_ylim(0, max(height) * room)
+    axes.set_ylabel(f"kernel time, {unit}")
+    axes.grid(axis="y")
+    axes.spines[["left"]].set_visible(False)
+    axes.tick_params(length=0)
+
+
+def _ticks(axes: Axes, numbers: list[int], variants: list[str]) -> None:
+    """Number every few blocks; below each the letter of its variant, where there are several and they fit."""
+    every = next(step for step in (1, 2, 4, 5, 10, 20, 50, 100, 1000) if len(numbers) / step <= 25)
+    lettered = len(set(variants)) > 1 and len(numbers) <= LETTERS_FIT
+    axes.set_xticks(numbers[::every], [str(number) for number in numbers[::every]])
+    axes.set_xlabel("block; letters: blocks with the same kernels share one" if lettered else "block")
+    if not lettered:
+        return
+    axes.tick_params(axis="x", pad=16)
+    for number, variant in zip(numbers, variants, strict=True):
+        axes.annotate(
+            variant,
+            (number, 0),
+            (0, -13),
+            xycoords=axes.get_xaxis_transform(),
+            textcoords="offset points",
+            ha="center",
+            fontsize=style.SMALL if len(numbers) <= 40 else 8.5,
+            color=style.MUTED,
+        )
+
+
+def _legend(figure: Figure, strips: list[tuple[Any, Any, Any, pl.DataFrame]]) -> None:
+    from matplotlib.patches import Patch
+
+    used = [name for name in style.ROLE_GROUPS if any(name in times.columns for *_, times in strips)]
+    handles = [
+        Patch(facecolor=style.GROUP_COLOURS[name], hatch=style.GROUP_HATCHES[name], edgecolor=style.PAPER, label=name)
+        for name in used
+    ]
+    figure.legend(
+        handles=handles, loc="outside lower left", ncols=5, handlelength=1.0, columnspacing=1.2, handletextpad=0.5
+    )
