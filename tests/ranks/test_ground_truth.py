@@ -28,6 +28,8 @@ JOBS = {
     ),
     "experts over data-parallel ranks": JobSpec(dp=4, expert_parallel=True, layers=2, expert_load={2: 1.5}),
     "experts over data- and tensor-parallel ranks": JobSpec(dp=2, tp=2, layers=2, expert_parallel=True, jitter=0.1),
+    "layout found by where calls end": JobSpec(tp=2, dp=2, layers=2, expert_parallel=True, naming="rank", jitter=0.1),
+    "replicas found by where calls end": JobSpec(tp=2, dp=3, layers=2, naming="rank", jitter=0.1),
     "process groups in the trace": JobSpec(tp=2, dp=2, states_groups=True, jitter=0.1),
     "pipeline with groups in the trace": JobSpec(pp=3, layers=3, states_groups=True, jitter=0.1),
     "a recording that starts two steps later": JobSpec(tp=2, steps=6, first_step={1: 2}, jitter=0.1),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from traceanalyzer.ranks.layout import Layout
+from traceanalyzer.ranks.together import SLACK_NS, size_ending_together, spread_ns
 
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "all_reduce": ("tp", "dp", "ep"),
@@ -20,9 +21,6 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
 """Axes that may explain a kind of collective, the usual one first."""
 
 ANY_AXIS = ("tp", "ep", "dp", "pp")
-SAMPLED_CALLS = 500
-SLACK_NS = 2_000
-"""End times of one call that lie this close count as together whatever the clocks' residual."""
 
 
 def with_groups(calls: pl.DataFrame, layout: Layout, ranks: Sequence[int]) -> tuple[pl.DataFrame, dict[str, str]]:
@@ -61,7 +59,9 @@ def _groups_for(
     """The group of every rank that makes these calls, and how it is known."""
     callers = sorted(own["rank"].unique().to_list())
     if not layout.coordinates:
-        return dict.fromkeys(ranks, tuple(callers)), "all ranks that call it (layout unknown)"
+        size = size_ending_together(own, max(ranks) + 1)
+        blocks = {rank: tuple(other for other in callers if other // size == rank // size) for rank in ranks}
+        return blocks, "ranks on which its calls end together (layout unknown)"
     tried: dict[str, dict[int, tuple[int, ...]]] = {}
     for axis in (*CANDIDATES.get(kind, ANY_AXIS), "world"):
         groups = layout.groups(axis)
@@ -72,7 +72,7 @@ def _groups_for(
     if len(tried) == 1:
         axis, groups = next(iter(tried.items()))
         return groups, f"{axis} group of the layout"
-    spreads = {axis: _spread_ns(own, groups) for axis, groups in tried.items()}
+    spreads = {axis: spread_ns(own, groups) for axis, groups in tried.items()}
     measured = {axis: spread for axis, spread in spreads.items() if spread is not None}
     if not measured:
         axis = next(iter(tried))
@@ -80,22 +80,3 @@ def _groups_for(
     limit = 2 * min(measured.values()) + SLACK_NS
     axis = next(axis for axis in tried if axis in measured and measured[axis] <= limit)
     return tried[axis], f"{axis} group of the layout, in which its calls end together"
-
-
-def _spread_ns(own: pl.DataFrame, groups: dict[int, tuple[int, ...]]) -> float | None:
-    """Median distance of the ends of one call within the groups; null where the ranks make unequal numbers of calls."""
-    texts = {rank: str(list(group)) for rank, group in groups.items()}
-    ended = own.with_columns(
-        group=pl.col("rank").replace_strict(texts, return_dtype=pl.String),
-        k=pl.int_range(pl.len()).over("rank"),
-        n=pl.len().over("rank"),
-        end=pl.col("start_ns") + pl.col("dur_ns"),
-    )
-    if ended.select((pl.col("n").n_unique().over("group") > 1).any()).item():
-        return None
-    spread = (
-        ended.filter(pl.col("k") < SAMPLED_CALLS)
-        .group_by("group", "k")
-        .agg(spread=pl.col("end").max() - pl.col("end").min())
-    )["spread"].median()
-    return spread if isinstance(spread, float) else None

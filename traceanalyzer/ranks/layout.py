@@ -11,6 +11,7 @@ import polars as pl
 
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.ranks.members import Member
+from traceanalyzer.ranks.together import size_ending_together
 
 AXES = ("dp", "pp", "tp")
 """The axes that number a rank, slowest first: rank = (dp x PP + pp) x TP + tp. Expert groups span dp and tp."""
@@ -176,7 +177,8 @@ def _from_groups(members: Sequence[Member], world_size: int) -> dict[str, int | 
 def _from_kernels(members: Sequence[Member], world_size: int, events: pl.DataFrame) -> dict[str, int | None] | None:
     """Sizes from what the ranks run: all-reduces inside blocks mean tensor parallel, send and receive a pipeline.
 
-    Nothing is told where both data and tensor parallel could explain the same kernels.
+    Tensor-parallel groups are the largest blocks of ranks whose all-reduces end together. Nothing is told where both
+    data and tensor parallel could explain the same kernels.
     """
     if world_size == 1:
         return {"dp": 1, "pp": 1, "tp": 1, "ep": 1}
@@ -197,8 +199,15 @@ def _from_kernels(members: Sequence[Member], world_size: int, events: pl.DataFra
     experts = 1 if not some["computes_experts"] else None
     if pipeline:
         return _pipeline_sizes(facts, world_size, reduces=some["reduces"], whole=len(members) == world_size)
-    if some["reduces"] and not some["exchanges"]:
-        return {"dp": 1, "pp": 1, "tp": world_size, "ep": experts}
+    if some["reduces"]:
+        tensor = size_ending_together(events.filter(pl.col("kind") == "all_reduce", inside), world_size)
+        if tensor < world_size or not some["exchanges"]:
+            return {
+                "dp": world_size // tensor,
+                "pp": 1,
+                "tp": tensor,
+                "ep": world_size if some["exchanges"] else experts,
+            }
     if (some["exchanges"] or some["passes"]) and not some["reduces"]:
         return {"dp": world_size, "pp": 1, "tp": 1, "ep": world_size}
     return None

@@ -15,6 +15,9 @@ FloatArray = npt.NDArray[np.float64]
 SEARCHED_SHIFTS = 8
 """Steps by which recordings may start apart, beyond what their clocks tell."""
 
+SLACK_NS = 300
+"""Variation of ends that tells nothing."""
+
 PAIRED_SCHEMA: dict[str, pl.DataType] = {
     "group": pl.Categorical(),  # ranks as JSON text
     "kind": pl.Categorical(),
@@ -117,23 +120,23 @@ def _best_shift(reference: FloatArray, own: FloatArray, *, clocks_agree: bool) -
         first = int(np.flatnonzero(~np.isnan(own))[0])
         nearest = int(np.nanargmin(np.abs(reference - own[first])))
         candidates.update(range(nearest - first - 2, nearest - first + 3))
+    least = max(1, -(-6 * min(len(own), len(reference)) // 10))
     ranked = []
     for shift in candidates:
         apart = _apart(reference, own, shift)
-        if len(apart) >= max(1, min(len(own), len(reference)) // 2):
-            level = float(np.median(np.abs(apart)))
-            spread = float(np.median(np.abs(apart - np.median(apart))))
-            ranked.append((level, spread, abs(shift), shift))
+        if len(apart) >= least:
+            middle = float(np.median(apart))
+            ranked.append((float(np.mean(np.abs(apart - middle))), abs(middle), abs(shift), shift))
     if not ranked:
         return 0
-    if clocks_agree:
-        best = min(ranked)
-        period = float(np.nanmedian(np.diff(reference))) if len(reference) > 1 else np.inf
-        if best[0] <= period / 4 or np.isnan(period):
-            return best[3]
-    if len(own) == len(reference):
-        return 0
-    return min((round(spread), size, shift) for _, spread, size, shift in ranked)[2]
+    # Steps vary in length: the right shift is the one under which they vary alike, whatever the clocks say.
+    limit = 2 * min(ranked)[0] + SLACK_NS
+    alike = [(level, size, shift) for spread, level, size, shift in ranked if spread <= limit]
+    level, _, shift = min(alike)
+    period = float(np.nanmedian(np.diff(reference))) if len(reference) > 1 else np.nan
+    if len(alike) == 1 or (clocks_agree and (np.isnan(period) or level <= period / 4)):
+        return shift
+    return min((size, shift) for _, size, shift in alike)[1]
 
 
 def _apart(reference: FloatArray, own: FloatArray, shift: int) -> FloatArray:

@@ -1,0 +1,52 @@
+"""Which ranks end the calls of a collective together: what tells groups apart where nothing else does."""
+
+from __future__ import annotations
+
+import polars as pl
+
+SAMPLED_CALLS = 500
+SLACK_NS = 500
+"""End times of one call that lie this close count as together whatever the clocks' residual."""
+
+CERTAIN_NS = 50_000
+"""Ends further apart than this say more about the clocks than about the groups."""
+
+
+def size_ending_together(calls: pl.DataFrame, world_size: int) -> int:
+    """The largest number of neighbouring ranks on which one collective's calls end together; else all ranks.
+
+    Args:
+        calls: rank, start_ns, dur_ns of one kind of collective.
+        world_size: ranks of the job.
+    """
+    ranks = calls["rank"].unique().to_list()
+    sizes = [size for size in range(2, world_size + 1) if world_size % size == 0]
+    spreads: dict[int, float] = {}
+    for size in sizes:
+        blocks = {rank: tuple(other for other in ranks if other // size == rank // size) for rank in ranks}
+        spread = spread_ns(calls, blocks)
+        if spread is not None:
+            spreads[size] = spread
+    if not spreads or min(spreads.values()) > CERTAIN_NS:
+        return world_size
+    limit = 2 * min(spreads.values()) + SLACK_NS
+    return max(size for size, spread in spreads.items() if spread <= limit)
+
+
+def spread_ns(own: pl.DataFrame, groups: dict[int, tuple[int, ...]]) -> float | None:
+    """Median distance of the ends of one call within the groups; null where the ranks make unequal numbers of calls."""
+    texts = {rank: str(list(group)) for rank, group in groups.items()}
+    ended = own.with_columns(
+        group=pl.col("rank").replace_strict(texts, return_dtype=pl.String),
+        k=pl.int_range(pl.len()).over("rank"),
+        n=pl.len().over("rank"),
+        end=pl.col("start_ns") + pl.col("dur_ns"),
+    )
+    if ended.select((pl.col("n").n_unique().over("group") > 1).any()).item():
+        return None
+    spread = (
+        ended.filter(pl.col("k") < SAMPLED_CALLS)
+        .group_by("group", "k")
+        .agg(spread=pl.col("end").max() - pl.col("end").min())
+    )["spread"].median()
+    return spread if isinstance(spread, float) else None
