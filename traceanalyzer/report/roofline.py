@@ -167,7 +167,8 @@ def render(found: Roofline, assumed: WhatIf | None, limit: int, width: int) -> G
         parts.append(Text(f"  and {plural(len(rest), 'more row')} with {left} (--limit 0 shows all)"))
     if found.copies_ns:
         parts.append(Text(f"  beside kernels: copies and memsets, {duration(found.copies_ns)} a step"))
-    parts.append(Text("  n, µs, floor and headroom are per step; headroom is what lies above floor and launch latency"))
+    mean = f" (mean of {found.steps:,})" if found.steps > 1 else ""
+    parts.append(Text(f"  n, µs, floor and headroom are per step{mean}; headroom: time above floor and launch latency"))
     if any(not row.plausible for row in found.rows):
         parts.append(Text("  !  faster than its roof, which cannot be: see below"))
     if any(row.redundant for row in shown):
@@ -185,8 +186,7 @@ def _title(found: Roofline) -> list[str]:
     inferred = " (inferred)" if found.model_source == "inferred" else ""
     gpu = found.ceilings.gpu.name if found.ceilings else (found.device.name or "unknown GPU")
     phase = f"{found.phase} " if found.phase else ""
-    mean = f", mean of {plural(found.steps, 'step')}" if found.steps > 1 else ""
-    first = f"{model}{inferred} on {gpu}: {duration(found.measured_ns)} of kernels a {phase}step{mean}"
+    first = f"{model}{inferred} on {gpu}: {duration(found.measured_ns)} of kernels a {phase}step"
     if found.floor_ns is None:
         return [first, "floor unknown"]
     reachable = "" if found.reachable_ns is None else f", {duration(found.reachable_ns)} under the achievable roofs"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,12 +64,17 @@ def points_of(found: Roofline) -> tuple[list[Point], list[str]]:
         share = row.measured_ns / found.measured_ns if found.measured_ns else 0.0
         if share < LEAST_SHARE or len(shown) >= MOST_POINTS:
             continue
-        label = visible(cut_middle(row.label, LABEL_LENGTH))
+        label = _plain(cut_middle(row.label, LABEL_LENGTH))
         if row.intensity and row.tflops:
             shown.append(Point(f"{label} {percent(share)}", row.intensity, row.tflops, share, _style(row)))
         else:
             left_out.append(label)
     return shown, left_out
+
+
+def _plain(text: str) -> str:
+    """Untrusted text that is drawn as it is: no control characters, no formulas."""
+    return visible(text).replace("$", r"\$")
 
 
 def _style(row: Row) -> str:
@@ -101,7 +107,9 @@ def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str], f
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with rc_context({"font.size": FONT, "svg.hashsalt": "roofline", "svg.fonttype": "none"}):
+    with rc_context({"font.size": FONT, "svg.hashsalt": "roofline", "svg.fonttype": "none"}), warnings.catch_warnings():
+        # A name in a script that the font lacks is drawn as boxes, which is no reason to fail.
+        warnings.filterwarnings("ignore", message="Glyph")
         figure = Figure(figsize=SIZE_INCHES, dpi=DPI, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -149,7 +157,7 @@ def _title(found: Roofline) -> str:
     gpu = found.ceilings.gpu.name if found.ceilings else ""
     floor = "" if found.floor_ns is None else f", floor {found.floor_ns / 1e6:.2f} ms"
     phase = f"{found.phase} step" if found.phase else "step"
-    return f"{visible(model)}{inferred} on {visible(gpu)}\n{phase}: {found.measured_ns / 1e6:.2f} ms of kernels{floor}"
+    return f"{_plain(model)}{inferred} on {_plain(gpu)}\n{phase}: {found.measured_ns / 1e6:.2f} ms of kernels{floor}"
 
 
 def _area(share: float) -> float:

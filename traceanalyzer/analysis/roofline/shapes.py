@@ -100,6 +100,8 @@ def enclosing(launches: pl.DataFrame, ops: pl.DataFrame) -> list[int | None]:
     )
     for (thread,), group in wanted.group_by("thread"):
         own = ops.filter(pl.col("thread") == thread)
+        if own.is_empty():
+            continue
         start, end, index = (own[name].to_numpy() for name in ("start_ns", "end_ns", "index"))
         at = group["launched_ns"].to_numpy()
         place = np.searchsorted(start, at, side="right") - 1
@@ -110,7 +112,7 @@ def enclosing(launches: pl.DataFrame, ops: pl.DataFrame) -> list[int | None]:
                 break
             place[missed] -= 1
             open_ = place >= 0
-        fits = open_ & (end[np.maximum(place, 0)] >= at) if len(end) else np.zeros(len(at), dtype=bool)
+        fits = open_ & (end[np.maximum(place, 0)] >= at)
         for row, position, good in zip(group["row"].to_list(), place.tolist(), fits.tolist(), strict=True):
             answer[row] = int(index[position]) if good else None
     return answer
