@@ -1,0 +1,74 @@
+"""Everything that needs a GPU; skipped with a reason where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from traceanalyzer.cli.main import cli
+from traceanalyzer.kernels import HOME, find_kernel
+from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.tune.session import local_target, relative_error
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU on this machine")
+
+CONFIGS = (
+    Config(16, 64, 64, num_warps=4, num_stages=2),
+    Config(16, 32, 64, split_k=2, group_m=8, num_warps=2, num_stages=3),
+    Config(32, 128, 128, num_warps=8, num_stages=2),
+)
+
+
+def problems(kernel: str) -> list[Problem]:
+    if kernel.startswith("moe"):
+        return [Problem(m, 384, 352, experts=8, top_k=4) for m in (4, 20, 256)]
+    dtype = "fp8" if kernel == "fp8_block" else "bf16"
+    return [Problem(m, 392, 360, dtype) for m in (1, 17, 200)]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.label)
+@pytest.mark.parametrize("kernel", HOME)
+def test_a_kernel_is_right_on_the_gpu(kernel: str, config: Config) -> None:
+    spec = find_kernel(kernel)
+    for problem in problems(kernel):
+        case = spec.make_case(problem, local_target(), "cuda", 0, "skewed")
+        prepared = spec.prepare(case, config)
+        prepared.output.fill_(float("nan"))
+        prepared()
+        assert relative_error(prepared.output, spec.reference(case)) <= spec.tolerance
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+def test_the_dense_kernel_is_right_in_other_types(dtype: str) -> None:
+    spec = find_kernel("dense")
+    case = spec.make_case(Problem(33, 200, 264, dtype), local_target(), "cuda", 0, "")
+    prepared = spec.prepare(case, CONFIGS[0])
+    prepared()
+    assert relative_error(prepared.output, spec.reference(case)) <= (1e-4 if dtype == "fp32" else 2e-3)
+
+
+def test_a_run_measures_and_its_sweep_can_be_read(tmp_path: Path) -> None:
+    sweep = tmp_path / "sweep.jsonl"
+    arguments = ["tune", "run", "--kernel", "moe_gate_up", "--shape", "gpt-oss-20b", "--concurrency", "1,8"]
+    axes = ["--axis", "block_k=128", "--axis", "split_k=1", "--axis", "group_m=1", "--axis", "num_stages=2"]
+    options = ["--top", "4", "--rounds", "4", "--samples", "5", "--jobs", "8", "--output", str(sweep), "--json"]
+    result = CliRunner().invoke(cli, [*arguments, *axes, *options])
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["measured"] is True
+    for problem in document["problems"]:
+        assert problem["best"] is not None
+        assert problem["results"][0]["median_ms"] > 0
+        assert not [found for found in problem["results"] if found["verdict"] == "failed"]
+
+
+def test_verify_finds_a_crippled_tile_slower() -> None:
+    arguments = ["tune", "verify", "--kernel", "dense", "--shape", "n=8192,k=8192", "--m", "16", "--rounds", "6"]
+    tiles = ["--before", "16x128x128,num_warps=4,num_stages=3", "--after", "16x16x32,num_warps=8,num_stages=1"]
+    result = CliRunner().invoke(cli, [*arguments, *tiles, "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["problems"][0]["verdict"] == "slower"
