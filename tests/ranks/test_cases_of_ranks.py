@@ -6,21 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 
 from traceanalyzer.cli.main import cli
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "cases"
-KEYS = {"ranks", "missing", "layout", "collectives", "per_rank", "experts", "pipeline", "findings"}
+SCHEMA = json.loads((FOLDER.parents[2] / "docs" / "schemas" / "ranks.json").read_text(encoding="utf-8"))
 
 
 def ranks(*arguments: str) -> dict[str, Any]:
     result = CliRunner().invoke(cli, ["ranks", *arguments, "--json", "--no-cache"])
     assert result.exit_code == 0, result.output
     document: dict[str, Any] = json.loads(result.stdout)
-    assert document["schema"] == "traceanalyzer/ranks/1"
-    assert document.keys() >= KEYS
+    jsonschema.validate(document, SCHEMA)
     return document
 
 
@@ -88,6 +88,14 @@ def test_real_ranks_on_cpus_wait_for_each_other_in_gloo(shared: Path) -> None:
     assert found["clocks"]["residual_us"] < 100
     assert {row["layers"] for row in found["per_rank"]} == {24}
     assert found["unpaired"] == []
+
+
+def test_a_second_opinion_is_part_of_the_document_and_of_the_table() -> None:
+    path = str(FOLDER / "305_pp2")
+    assert {row["rank"] for row in ranks(path, "--hta")["hta"]["temporal"]} == {0, 1}
+    assert ranks(path)["hta"] is None
+    table = CliRunner().invoke(cli, ["ranks", path, "--hta", "--no-cache"])
+    assert "HolisticTraceAnalysis" in table.stdout
 
 
 def test_table_and_csv_are_printed() -> None:

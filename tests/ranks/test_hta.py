@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from traceanalyzer.ranks import compare
 from traceanalyzer.ranks.hta import SecondOpinion, second_opinion
+from traceanalyzer.synthetic import generate, write
+from traceanalyzer.synthetic.models import llama_decode
 from traceanalyzer.synthetic.ranks import JobSpec, generate_job, write_job
 from traceanalyzer.trace import open_traces
 
@@ -76,6 +79,14 @@ def test_a_critical_path_is_shown_for_eager_steps_only(shared: Path) -> None:
     real = second_opinion(compare(open_traces(shared / "traces" / "gpu" / "qwen1.5_0.5b_hf_h100.json.gz", cache=False)))
     assert real.temporal
     assert not any("fails" in note for note in real.notes), real.notes
+
+
+def test_the_critical_path_of_an_eager_step_is_bound_by_its_kernels(tmp_path: Path) -> None:
+    trace = generate(replace(llama_decode(layers=4, steps=4), launch="eager"))
+    write(trace, tmp_path / "rank0.pt.trace.json.gz")
+    rows = second_opinion(compare(open_traces(tmp_path / "rank0.pt.trace.json.gz", cache=False))).critical_path
+    assert rows[0]["bound_by"] == "gpu_compute_bound"
+    assert sum(row["share"] for row in rows) == pytest.approx(1, abs=0.01)
 
 
 def test_the_real_decode_trace_is_not_rounded_to_whole_microseconds(shared: Path) -> None:

@@ -48,4 +48,4 @@ def ranks(paths: tuple[str, ...], hta: bool, limit: int, as_json: bool, as_csv: 
         emit_csv(report.CSV_COLUMNS, report.per_rank(found))
     else:
         screen = console()
-        screen.print(report.render(found, limit, screen.width, opinion))
+        screen.print(report.render(traces, found, limit, screen.width, opinion))

@@ -244,6 +244,7 @@ def _critical_path(analysis: Any, member: Member) -> Rows:
     return [
         {"rank": member.rank, "bound_by": str(name), "share": _round(float(value) / total) if total else None}
         for name, value in summary.sort_values(ascending=False).items()
+        if name
     ]
 
 

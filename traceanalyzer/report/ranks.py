@@ -18,7 +18,7 @@ from traceanalyzer.ranks.findings import Finding, findings, layout_words
 from traceanalyzer.ranks.hta import SecondOpinion
 from traceanalyzer.ranks.waiting import bus_gbps
 from traceanalyzer.report.console import table
-from traceanalyzer.report.text import duration, percent, plural, us
+from traceanalyzer.report.text import duration, percent, plural, us, visible
 from traceanalyzer.trace import TraceSet
 
 Table: TypeAlias = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -222,7 +222,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def render(found: RankComparison, limit: int, width: int, hta: SecondOpinion | None = None) -> Group:
+def render(traces: TraceSet, found: RankComparison, limit: int, width: int, hta: SecondOpinion | None = None) -> Group:
     """Return the verdict in words, then ranks, collectives and causes."""
     clocks = found.clocks
     left = "" if clocks.residual_ns is None else f", ends of a call {duration(clocks.residual_ns)} apart"
@@ -233,6 +233,10 @@ def render(found: RankComparison, limit: int, width: int, hta: SecondOpinion | N
     )
     parts: list[Any] = [Text(heading, style="bold")]
     parts += [Text(f"  {finding.message}") for finding in findings(found)]
+    skipped = [source for source in traces.sources if source.skipped]
+    parts += [Text(f"  skipped {visible(source.path)}: {source.skipped}", style="dim") for source in skipped[:4]]
+    if len(skipped) > 4:
+        parts.append(Text(f"  and {plural(len(skipped) - 4, 'more file')} without a trace", style="dim"))
     parts += [Text(), table(*_rank_rows(found, limit), name_column=None, width=width)]
     if found.collectives.height:
         parts += [Text(), table(*_collective_rows(found, limit), name_column=None, width=width)]
@@ -247,11 +251,12 @@ def render(found: RankComparison, limit: int, width: int, hta: SecondOpinion | N
 
 
 def _rank_rows(found: RankComparison, limit: int) -> Table:
-    columns = ("rank", "stage", "layers", "steps", "compute", "exposed comm", "waiting", "idle", "span")
+    axes = [axis for axis in ("dp", "pp", "tp") if found.layout.size(axis) > 1]
+    columns = ("rank", *axes, "layers", "steps", "compute", "exposed comm", "waiting", "idle", "span")
     rows: list[tuple[str, ...]] = [
         (
             str(row["rank"]),
-            _text(row["stage"]),
+            *(_text(row[axis]) for axis in axes),
             _text(row["layers"]),
             str(row["steps"]),
             _duration_us(row["compute_us"]),
