@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -29,7 +30,7 @@ from traceanalyzer.model import (
     with_formats,
 )
 from traceanalyzer.model.op import ROLES
-from traceanalyzer.model.ops import stage_starts
+from traceanalyzer.model.ops import ops_by_layers, stage_starts
 
 LLAMA = "Llama-3.1-8B"
 V3 = "DeepSeek-V3"
@@ -283,3 +284,13 @@ def test_counted_ops_are_the_same_ops(name: str, layout: Parallel, stage: int | 
 def test_a_stage_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ModelError, match="stage"):
         ops(named(LLAMA), decode_step(1, 10), Parallel(pp=2), stage=2)
+
+
+@pytest.mark.parametrize("name", ["gpt-oss-20b", "DeepSeek-V3", "Qwen3-Next-80B-A3B"])
+@pytest.mark.parametrize("stage", [None, 0, 1])
+def test_ops_by_layers_are_those_of_every_layer(name: str, stage: int | None) -> None:
+    model, parallel = named(name), Parallel(pp=2)
+    every = ops(model, decode_step(4, 4096), parallel, stage=stage)
+    by_layers = ops_by_layers(model, decode_step(4, 4096), parallel, stage=stage)
+    spread = [replace(op, layer=layer) for op, layers in by_layers for layer in layers or (None,)]
+    assert Counter(replace(op, kind=None) for op in every) == Counter(spread)

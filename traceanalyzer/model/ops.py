@@ -78,6 +78,32 @@ def counted_ops(
     return found + [(op, 1) for op in (_epilogue(step) if stage in (None, step.parallel.pp - 1) else [])]
 
 
+def ops_by_layers(
+    architecture: Architecture,
+    workload: Workload,
+    parallel: Parallel | None = None,
+    routing: Routing | None = None,
+    execution: Execution | None = None,
+    *,
+    stage: int | None = None,
+) -> list[tuple[Op, tuple[int, ...]]]:
+    """Return the ops of ``ops``, each once with the layers it occurs in; none for those outside of layers.
+
+    Arguments and errors are those of ``ops``. Much faster where many steps are asked for.
+    """
+    step = _step(architecture, workload, parallel, routing, execution, stage)
+    alike: dict[tuple[Layer, bool], list[int]] = {}
+    for layer in stage_layers(len(architecture.layers), step.parallel.pp, stage):
+        alike.setdefault((architecture.layers[layer], layer == 0), []).append(layer)
+    found: list[tuple[Op, tuple[int, ...]]] = []
+    found += [(op, ()) for op in (_prologue(step) if stage in (None, 0) else [])]
+    for block, own in _blocks(step, stage).items():
+        found += [(op, tuple(alike[block])) for op in own]
+    sends = step.parallel.pp - 1 if stage is None else int(stage < step.parallel.pp - 1)
+    found += [(stage_border(step), ())] * sends
+    return found + [(op, ()) for op in (_epilogue(step) if stage in (None, step.parallel.pp - 1) else [])]
+
+
 def _step(
     architecture: Architecture,
     workload: Workload,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from traceanalyzer.hardware import Gpu, HardwareError, roofs
+from traceanalyzer.hardware import Gpu, HardwareError, Roofs, roofs
 
 PROOF_SHARE = 0.9
 """A kernel that reaches this share of the default achievable roof replaces it by what it reached."""
@@ -30,33 +30,36 @@ class Ceilings:
     gbps: float
     gbps_basis: str
     proven_tflops: tuple[tuple[str, float, str], ...] = ()
+    _known: dict[str, Roofs | None] = field(default_factory=dict, compare=False, repr=False)
 
     def peak_tflops(self, dtype: str) -> float | None:
         """Return the dense peak of a data type, or of the one that stands in for it; null where unknown."""
-        try:
-            return roofs(self.gpu, dtype).peak_tflops
-        except HardwareError:
-            return None
+        known = self._roofs(dtype)
+        return known.peak_tflops if known else None
 
     def achievable_tflops(self, dtype: str) -> float | None:
         """Return what matrix products reach in this data type; null where unknown."""
         for proven, tflops, _ in self.proven_tflops:
             if proven == dtype:
                 return tflops
-        try:
-            return roofs(self.gpu, dtype).achievable_tflops
-        except HardwareError:
-            return None
+        known = self._roofs(dtype)
+        return known.achievable_tflops if known else None
 
     def tflops_basis(self, dtype: str) -> str | None:
         """Say where the achievable arithmetic of a data type comes from."""
         for proven, _, basis in self.proven_tflops:
             if proven == dtype:
                 return basis
-        try:
-            return next((note for note in roofs(self.gpu, dtype).notes if "arithmetic" in note), None)
-        except HardwareError:
-            return None
+        known = self._roofs(dtype)
+        return next((note for note in known.notes if "arithmetic" in note), None) if known else None
+
+    def _roofs(self, dtype: str) -> Roofs | None:
+        if dtype not in self._known:
+            try:
+                self._known[dtype] = roofs(self.gpu, dtype)
+            except HardwareError:
+                self._known[dtype] = None
+        return self._known[dtype]
 
     @property
     def compute_share(self) -> dict[str, float]:

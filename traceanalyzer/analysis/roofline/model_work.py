@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -15,10 +16,9 @@ from traceanalyzer.model import (
     Parallel,
     Routing,
     Workload,
-    ops,
     rope_table_cast,
 )
-from traceanalyzer.model.ops import stage_layers
+from traceanalyzer.model.ops import ops_by_layers, stage_layers
 
 OP_SCHEMA: dict[str, pl.DataType] = {
     "workload": pl.Int32(),  # number of the workload among the distinct ones
@@ -55,14 +55,13 @@ def model_ops(
         ModelError: the layout does not fit the model.
     """
     rows: list[dict[str, Any]] = []
-    layers = stage_layers(len(model.layers), parallel.pp, stage)
+    cast = rope_table_cast(model)
+    layers = tuple(stage_layers(len(model.layers), parallel.pp, stage))
     for number, workload in enumerate(workloads):
-        found = ops(model, workload, parallel, routing, execution, stage=stage)
-        rows += [_row(number, op, ceilings) for op in found]
-        cast = rope_table_cast(model)
-        if cast is not None:
-            rows += [{**_row(number, cast, ceilings), "layer": layer, "role": "copy"} for layer in layers]
-    return pl.DataFrame(rows, schema=OP_SCHEMA)
+        found = ops_by_layers(model, workload, parallel, routing, execution, stage=stage)
+        found += [(replace(cast, role="copy"), layers)] if cast else []
+        rows += [{**_row(number, op, ceilings), "layer": list(own) or [None]} for op, own in found]
+    return pl.DataFrame(rows, schema={**OP_SCHEMA, "layer": pl.List(pl.Int32())}).explode("layer").select(*OP_SCHEMA)
 
 
 def layer_kinds(model: Architecture) -> pl.DataFrame:
@@ -82,7 +81,6 @@ def _row(workload: int, op: Op, ceilings: Ceilings | None) -> dict[str, Any]:
     compute, memory, more = _times(op, ceilings)
     return {
         "workload": workload,
-        "layer": op.layer,
         "role": op.role,
         "part": op.name if op.name in OWN_PARTS else "",
         "op": op.name,
