@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyzer.estimate.calibrate import Calibration
     from traceanalyzer.estimate.results import Results
     from traceanalyzer.hardware import Gpu
-    from traceanalyzer.model import Architecture, Format
+    from traceanalyzer.model import Architecture, Format, Routing
 
 PLOT_FORMATS = (".png", ".svg")
 LONGEST = 10_000_000
@@ -150,7 +150,8 @@ def _results(
         deployment = replace(deployment, parallel=_first_that_fits(deployment, layouts, utilisation))
     if gpu_fit:
         refuse_unfit(deployment, utilisation)
-    found_roofline = _roofline(options["calibrate"], deployment, options) if options["calibrate"] else None
+    routing = deployment.routing
+    found_roofline = _roofline(options["calibrate"], deployment, routing, options) if options["calibrate"] else None
     calibration = _calibration(deployment, found_roofline, isl, osl, budget, options)
     if calibration:
         deployment = replace(deployment, efficiencies=calibration.efficiencies)
@@ -169,8 +170,12 @@ def _results(
     prediction = None
     if options["trace"]:
         from traceanalyzer.estimate.from_roofline import predict
+        from traceanalyzer.model import Routing
 
-        prediction = predict(_roofline(options["trace"], deployment, options), options["to_share"], options["change"])
+        # As `roofline` shows it, unless a skew is given.
+        asked = routing if options["routing_skew"] is not None else Routing()
+        found_roofline = _roofline(options["trace"], deployment, asked, options)
+        prediction = predict(found_roofline, options["to_share"], options["change"])
     return Results(estimates, second, cut, compared, calibration, prediction)
 
 
@@ -344,7 +349,7 @@ def _compare_layouts(
     return compare_layouts(deployment, layouts, isl, osl, batches, rates, budget=budget, utilisation=utilisation)
 
 
-def _roofline(path: str, deployment: Deployment, options: dict[str, Any]) -> Roofline:
+def _roofline(path: str, deployment: Deployment, routing: Routing, options: dict[str, Any]) -> Roofline:
     from traceanalyzer.analysis.roofline import Request, RooflineError, roofline
     from traceanalyzer.estimate import EstimateError
 
@@ -353,7 +358,7 @@ def _roofline(path: str, deployment: Deployment, options: dict[str, Any]) -> Roo
     request = Request(
         model=deployment.architecture,
         gpu=deployment.gpu,
-        routing=deployment.routing,
+        routing=routing,
         tp=parallel.tp if parallel.gpus > 1 else None,
         pp=parallel.pp if parallel.gpus > 1 else None,
         ep=parallel.ep if parallel.gpus > 1 else None,

@@ -50,6 +50,8 @@ class Deployment:
     expert_imbalance: float | None = None
 
     def __post_init__(self) -> None:
+        if self.parallel.ep > 1 and self.architecture.moe is None:
+            raise EstimateError(f"{self.architecture.name} has no experts to spread: ep is for mixtures of experts")
         if self.expert_imbalance is not None and not 1 <= self.expert_imbalance < float("inf"):
             raise EstimateError("the load of the busiest expert-parallel rank over the mean is 1 or more")
 
