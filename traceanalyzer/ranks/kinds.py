@@ -43,7 +43,7 @@ _COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
 _SIGNATURE = re.compile(r"[(].*", re.DOTALL)
 
 NOT_A_TRANSFER = re.compile(r"notify_dispatch|cached_notify|get_dispatch_layout|clean_low_latency|wait_tensor")
-"""Helpers of an exchange that belong to it but move no tokens."""
+"""Kernels that prepare an exchange but move no tokens."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class JobTruth:
         layers: by rank.
         expert_ns: by rank, time of expert products in recorded steps, dummies included.
         bubble_share: of the stages' cycles between recorded steps, the part without work or transfer; null
-            without a pipeline.
+            without a pipeline or with one step.
         dummy_steps: by rank.
     """
 
@@ -216,7 +216,7 @@ def _truth(job: JobSpec, timelines: dict[int, Timeline], calls: list[CallTruth])
         calls=tuple(calls),
         layers={rank: job.layers_of(job.place(rank)["pp"]) for rank in ranks},
         expert_ns={rank: _expert_ns(job, rank, timelines[rank]) for rank in ranks} if job.expert_parallel else {},
-        bubble_share=_bubble_share(job, timelines, calls) if job.pp > 1 else None,
+        bubble_share=_bubble_share(job, timelines, calls) if job.pp > 1 and job.steps > 1 else None,
         dummy_steps={
             rank: count for rank in ranks if (count := sum(dp == job.place(rank)["dp"] for dp, _ in job.dummies))
         },
@@ -247,9 +247,7 @@ def _expert_ns(job: JobSpec, rank: int, timeline: Timeline) -> int:
     return sum(
         record.dur_ns
         for record in timeline.device
-        if record.spec.role in {"moe_gate_up", "moe_down"}
-        and record.step is not None
-        and record.step >= first
+        if record.spec.role in {"moe_gate_up", "moe_down"} and record.step is not None and record.step >= first
     )
 
 
