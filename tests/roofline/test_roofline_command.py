@@ -129,6 +129,7 @@ def test_a_cpu_only_trace_has_no_roofs() -> None:
     document = json.loads(run(str(CASES / "109_cpu_only.json"), "--model", "Qwen3-8B", "--json").stdout)
     assert {row["bound"] for row in document["rows"]} == {"unknown"}
     assert any("CPU ops only" in line for line in document["basis"])
+    assert "record GPU activity" in document["findings"][-1]["message"]
 
 
 def test_hotspots_take_bounds_from_the_roofline(sample: str) -> None:

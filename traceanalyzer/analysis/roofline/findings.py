@@ -172,6 +172,8 @@ def _target(result: Roofline) -> Finding:
 
 
 def _what_to_pass(result: Roofline) -> str:
+    if result.kernels["device"].null_count() == result.kernels.height:
+        return "The trace has CPU ops only: record GPU activity (ProfilerActivity.CUDA)."
     missing = []
     if result.model is None:
         missing.append("--model NAME or config.json")
