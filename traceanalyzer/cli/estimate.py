@@ -97,6 +97,7 @@ def estimate(model_name: str, gpu_name: str, plot: Path | None, as_json: bool, l
     from traceanalyzer.model import ModelError
     from traceanalyzer.report import estimate as report
     from traceanalyzer.report.console import console
+    from traceanalyzer.report.estimate_document import document, warnings
 
     if plot is not None and plot.suffix.lower() not in PLOT_FORMATS:
         raise click.UsageError(f"--plot writes {', '.join(PLOT_FORMATS)}, not {plot.suffix or 'a file without ending'}")
@@ -104,11 +105,11 @@ def estimate(model_name: str, gpu_name: str, plot: Path | None, as_json: bool, l
         found = _results(model_name, gpu_name, **options)
     except (EstimateError, ModelError, HardwareError) as error:
         raise click.ClickException(str(error)) from error
-    show_warnings(report.warnings(found.estimates[0]))
+    show_warnings(warnings(found.estimates[0]))
     if plot is not None:
         _draw(found.estimates[0], plot)
     if as_json:
-        emit_json(report.document(found))
+        emit_json(document(found))
         return
     screen = console()
     screen.print(report.render(found, screen.width, limit))

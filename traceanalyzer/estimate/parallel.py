@@ -261,7 +261,8 @@ def _split_note(parallel: Parallel) -> str:
     if parallel.ep > 1 and parallel.dp > 1:
         return (
             f"{parallel.dp} data-parallel copies of attention in lock-step, each with its share of the requests; "
-            "experts' load is uneven by chance alone (--ep-imbalance takes what was measured)"
+            "all padded to the busiest, an upper bound of its cost: small leads over it are not certain; experts' load "
+            "is uneven by chance alone (--ep-imbalance takes what was measured)"
         )
     if parallel.pp > 1:
         return f"{parallel.pp} groups of requests in the pipeline; with fewer requests stages idle"
