@@ -89,7 +89,7 @@ def test_lines_that_cannot_be_read_are_counted_with_the_first_place(tmp_path: Pa
 
 def test_tritons_autotuning_results(tmp_path: Path) -> None:
     timings = [
-        [{"kwargs": {"BLOCK_M": 16, "GROUP_SIZE_M": 8}, "num_warps": 4, "num_stages": 3, "maxnreg": None}, [0.5, 0.4, 0.6]],
+        [{"kwargs": {"BLOCK_M": 16, "GROUP_M": 8}, "num_warps": 4, "num_stages": 3, "maxnreg": None}, [0.5, 0.4, 0.6]],
         [{"kwargs": {"BLOCK_M": 32, "GROUP_SIZE_M": 8}, "num_warps": 8, "num_stages": 3}, [float("inf")] * 3],
         [{"kwargs": {"BLOCK_M": 64, "BLOCK_N": 64}, "num_warps": 8, "num_stages": 2}, 0.25],
         ["broken"],

@@ -102,7 +102,7 @@ def replay(
             evaluations[seed] += used
             regrets.append(regret)
             progress(number * seeds + seed + 1, len(tables) * seeds)
-        random_regrets += [recording.search(space, budget, seed, "random")[1] for seed in range(draws)]
+        random_regrets += [recording.by_chance(budget, seed) for seed in range(draws)]
     return Replay(
         strategy=strategy,
         space=sum(map(len, tables)),
@@ -135,6 +135,9 @@ class _Recording:
         self._samples = [np.array(point.samples_ms if point.reason is None else ()) for point in table]
         self._medians = [median(values.tolist()) if len(values) else float("inf") for values in self._samples]
         self._best = min(self._medians)
+        self._counts = np.array([len(values) for values in self._samples])
+        self._starts = np.cumsum(self._counts) - self._counts
+        self._all = np.concatenate(self._samples)
 
     def search(self, space: object, budget: int, seed: int, strategy: str) -> tuple[int, float]:
         """Return evaluations made and regret of one search."""
@@ -153,6 +156,19 @@ class _Recording:
         )
         chosen = float("inf") if found.best is None else self._medians[found.best]
         return found.history.evaluations, chosen / self._best - 1
+
+    def by_chance(self, budget: int, seed: int) -> float:
+        """Return the regret of one random search: the strategy ``random``, with all evaluations at once."""
+        import numpy as np
+
+        rng = np.random.default_rng([seed, budget, 1])
+        tried = rng.choice(len(self._samples), min(budget, len(self._samples)), replace=False)
+        ran = tried[self._counts[tried] > 0]
+        if not len(ran):
+            return float("inf")
+        places = rng.integers(0, self._counts[ran][:, None], (len(ran), SAMPLES))
+        drawn = np.median(self._all[self._starts[ran][:, None] + places], axis=1)
+        return self._medians[int(ran[drawn.argmin()])] / self._best - 1
 
     def _draw(self, index: int, noise: np.random.Generator) -> list[float]:
         recorded = self._samples[index]

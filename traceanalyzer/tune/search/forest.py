@@ -18,6 +18,7 @@ DEPTH = 10
 SMALLEST_LEAF = 2
 SHARE_OF_PARAMETERS = 0.6
 LEAF = -1
+NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Forest:
         left: the node on the left; the one on the right follows it.
         value: mean target of the node's training points.
         trees: how many there are.
+        depth: of the deepest tree.
     """
 
     parameter: Indices
@@ -37,19 +39,22 @@ class Forest:
     left: Indices
     value: Floats
     trees: int
+    depth: int
 
     def predict(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return mean and standard deviation of the trees' answers for each row of codes."""
-        rows = np.arange(len(codes))[None, :]
+        # A leaf sends everything to itself, so that all rows can walk the full depth without asking where they are.
+        leaf = self.parameter == LEAF
+        parameter = np.where(leaf, 0, self.parameter)
+        threshold = np.where(leaf, NEVER, self.threshold)
+        left = np.where(leaf, np.arange(len(leaf)), self.left)
+        flat, width = codes.ravel(), codes.shape[1]
+        start = (np.arange(len(codes)) * width)[None, :]
         node = np.repeat(np.arange(self.trees)[:, None], len(codes), axis=1)
-        for _ in range(DEPTH):
-            parameter = self.parameter[node]
-            inner = parameter != LEAF
-            if not inner.any():
-                break
-            right = codes[rows, np.maximum(parameter, 0)] > self.threshold[node]
-            node = np.where(inner, self.left[node] + right, node)
-        answers = self.value[node]
+        for _ in range(self.depth):
+            right = flat.take(start + parameter.take(node)) > threshold.take(node)
+            node = left.take(node) + right
+        answers = self.value.take(node)
         return answers.mean(axis=0), answers.std(axis=0)
 
 
@@ -70,9 +75,9 @@ def fit_forest(codes: Codes, target: Floats, rng: np.random.Generator, trees: in
     value = np.bincount(where, y, trees) / points
     parameter, threshold, left = np.full(trees, LEAF), np.zeros(trees, np.int64), np.zeros(trees, np.int64)
     frontier, alive = np.arange(trees), np.arange(trees * points)
-    for _ in range(DEPTH):
-        if not len(frontier) or levels < 2:
-            break
+    depth = 0
+    while len(frontier) and levels > 1 and depth < DEPTH:
+        depth += 1
         gain = _gains(x[alive], y[alive], where, len(frontier), levels)
         tried = rng.random((len(frontier), parameters)) < SHARE_OF_PARAMETERS
         tried[np.arange(len(frontier)), rng.integers(0, parameters, len(frontier))] = True
@@ -94,7 +99,7 @@ def fit_forest(codes: Codes, target: Floats, rng: np.random.Generator, trees: in
         value = np.concatenate([value, mean])
         parameter = np.concatenate([parameter, np.full(count, LEAF)])
         threshold, left = (np.concatenate([old, np.zeros(count, np.int64)]) for old in (threshold, left))
-    return Forest(parameter, threshold, left, value, trees)
+    return Forest(parameter, threshold, left, value, trees, depth)
 
 
 def _gains(x: Codes, y: Floats, where: Indices, nodes: int, levels: int) -> npt.NDArray[np.float64]:

@@ -75,9 +75,8 @@ class Guided:
         found = []
         for index in history.best(INCUMBENTS):
             distance = self._space.distance(index, unseen)
-            nearest = np.argsort(distance, kind="stable")[:NEIGHBOURS]
-            within = distance[nearest] < max(2.0, distance[nearest[0]] + 1)
-            found.append(unseen[nearest[within]])
+            within = np.flatnonzero(distance < max(2.0, distance.min() + 1))
+            found.append(unseen[within[np.argsort(distance[within], kind="stable")[:NEIGHBOURS]]])
         return found
 
     def _elsewhere(self, unseen: Indices) -> Indices:
