@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from traceanalyzer.cli.main import cli
-from traceanalyzer.cli.tune import COMMANDS
 from traceanalyzer.tune.formats import read_sweep
 from traceanalyzer.tune.spec_text import parse_axes, parse_config, parse_counts, parse_problem
 
@@ -25,7 +24,7 @@ DENSE = ("--kernel", "dense", "--shape", "n=64,k=64")
 GATE_UP = ("--kernel", "moe_gate_up", "--shape", "gpt-oss-20b")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["import", "run", "screen", "verify"])
 def test_every_command_has_help(command: str) -> None:
     result = tune(command, "--help")
     assert result.exit_code == 0

@@ -72,7 +72,7 @@ def measure_options(command: F) -> F:
         click.option("--seed", type=int, default=0, show_default=True, help="Of data, routing and order."),
         click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
                      help="Sweep file: every result is added as it comes; an interrupted run goes on from it."),
-        click.option("--budget", "budget_s", type=click.FloatRange(min=1), help="Seconds for everything."),
+        click.option("--budget", "budget_s", type=click.FloatRange(min=1), help="Seconds for measuring."),
         click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True,
                      help="Samples of a candidate in a round."),
         click.option("--routing", "routings", multiple=True, default=("uniform",), show_default=True,

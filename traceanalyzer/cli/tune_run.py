@@ -73,7 +73,10 @@ def run(
                 "timeout_s": timeout_s,
                 "cache": None if no_cache else compile_cache(),
             }
-            pools = {problem: _best(kernel, problem, target, pools[problem], top, screening) for problem in problems}
+            with usage_errors():
+                pools = {
+                    problem: _best(kernel, problem, target, pools[problem], top, screening) for problem in problems
+                }
         todo = [Job(problem, draw, pools[problem]) for problem in problems for draw in draws]
         _measure_and_show(bench, todo, settings, output, as_json)
 

@@ -133,15 +133,10 @@ def compile_launch(launch: Launch, target: Target) -> CompileFacts:
 
     special = specialize(launch, target.vendor)
     source = ASTSource(launch.kernel, special.signature, special.constants, special.attributes)
-    with tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
-        triton.knobs.cache.dir = folder
-        compiled = triton.compile(
-            source, target=GPUTarget(target.backend, target.arch, target.warp_size), options=dict(launch.options)
-        )
-        if target.vendor == "amd":
-            assembly = read_amdgcn(compiled.asm["amdgcn"])
-        else:
-            assembly = _disassemble(compiled.asm["cubin"])
+    gpu = GPUTarget(target.backend, target.arch, target.warp_size)
+    compiled = triton.compile(source, target=gpu, options=dict(launch.options))
+    amd = target.vendor == "amd"
+    assembly = read_amdgcn(compiled.asm["amdgcn"]) if amd else _disassemble(compiled.asm["cubin"])
     return CompileFacts(compiled.metadata.name, compiled.metadata.shared, assembly)
 
 

@@ -119,8 +119,8 @@ class Bench:
 
 def start_worker(module: str, device: str, environment: Mapping[str, str] | None = None) -> Worker:
     """Return the measuring process of a backend's module; ``device`` is ``gpu`` or ``interpret``."""
-    interpreter = {"TRITON_INTERPRET": "1"} if device == "interpret" else {}
-    variables = {"TRITON_DEFAULT_FP_FUSION": "1", **interpreter, **(environment or {})}
+    interpreter = "1" if device == "interpret" else "0"
+    variables = {"TRITON_DEFAULT_FP_FUSION": "1", "TRITON_INTERPRET": interpreter, **(environment or {})}
     return Worker("traceanalyzer.tune.measure_worker", [module, device], variables)
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from traceanalyzer.kernels.problem import Config, Problem
@@ -94,7 +95,8 @@ def compile_all(
     found: dict[Config, Compiled] = {}
 
     def work() -> None:
-        with Worker("traceanalyzer.tune.compile_worker", [str(cache or "")]) as worker:
+        # What Triton itself would keep goes to a directory that is removed; the facts are kept in the cache.
+        with TemporaryDirectory() as scratch, _compiler(cache, scratch) as worker:
             while True:
                 try:
                     config = waiting.get_nowait()
@@ -118,6 +120,11 @@ def compile_all(
     for thread in threads:
         thread.join()
     return {config: found[replace(config, group_m=1)] for config in wanted}
+
+
+def _compiler(cache: Path | None, scratch: str) -> Worker:
+    environment = {"TRITON_CACHE_DIR": scratch, "TRITON_INTERPRET": "0"}
+    return Worker("traceanalyzer.tune.compile_worker", [str(cache or "")], environment)
 
 
 def rank_candidates(spec: KernelSpec, problem: Problem, device: Device, compiled: Mapping[Config, Compiled]) -> Screen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,7 @@ def open_session(device: str) -> Session:
     """
     if device == "gpu":
         return gpu_session(open_operation)
-    import triton
-
-    if not triton.knobs.runtime.interpret:
+    if not _interpreted():
         raise RuntimeError("TRITON_INTERPRET is not set")
     where = Description({"name": "Triton interpreter", "target": None}, versions("triton", "torch"), measured=False)
     return OperationSession(open_operation, ClockTimer(), where)
@@ -36,10 +35,8 @@ def open_session(device: str) -> Session:
 
 def open_operation(task: Task) -> Operation:
     """Draw the data of a task's problem."""
-    import triton
-
     spec = find_kernel(task.kernel)
-    interpreted = triton.knobs.runtime.interpret
+    interpreted = _interpreted()
     target = INTERPRETER if interpreted else local_target()
     case = spec.make_case(task.problem, target, "cpu" if interpreted else "cuda", task.seed, task.routing)
 
@@ -48,3 +45,7 @@ def open_operation(task: Task) -> Operation:
         return prepared, lambda: prepared.output
 
     return Operation(prepare, lambda: spec.reference(case), spec.tolerance)
+
+
+def _interpreted() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"

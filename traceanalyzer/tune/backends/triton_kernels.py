@@ -7,8 +7,10 @@ flags that the library's own heuristics return, so that every version's own keys
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,10 @@ from traceanalyzer.tune.session import Operation, Session, Task, local_target
 if TYPE_CHECKING:
     import torch
 
-HOMES = ("vllm.third_party.triton_kernels", "triton_kernels")
+NAME = "triton_kernels"
+HOMES = (NAME, f"vllm.third_party.{NAME}")
+SWIZZLE = "vllm.model_executor.layers.quantization.utils.mxfp4_utils"
+HOPPER_WARPS = 8
 KERNELS = ("moe_gate_up", "moe_down")
 
 
@@ -34,22 +39,25 @@ def open_session(device: str) -> Session:
     """
     if device != "gpu":
         raise RuntimeError("matmul_ogs runs on a GPU only")
-    find_library()
+    import_library()
     return gpu_session(open_operation, "vllm")
 
 
-def find_library() -> str:
-    """Return the package that holds matmul_ogs.
+def import_library() -> ModuleType:
+    """Import matmul_ogs under the name its own modules use, and return its module.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: it is not installed, or does not import.
     """
     for home in HOMES:
         try:
-            importlib.import_module(f"{home}.matmul_ogs")
+            package = importlib.import_module(home)
+            if find_spec(f"{home}.matmul_ogs") is None:
+                continue  # the PyPI package of this name
+            sys.modules[NAME] = package  # the modules inside import each other by this name
+            return importlib.import_module(f"{NAME}.matmul_ogs")
         except (ImportError, AttributeError):
             continue
-        return home
     raise RuntimeError("triton_kernels with matmul_ogs is not installed (vLLM brings it as vllm.third_party)")
 
 
@@ -59,7 +67,7 @@ def open_operation(task: Task) -> Operation:
         raise RuntimeError(f"matmul_ogs is measured for {' and '.join(KERNELS)}, not {task.kernel}")
     spec = find_kernel(task.kernel)
     case = spec.make_case(task.problem, local_target(), "cuda", task.seed, task.routing)
-    call = _call(find_library(), case, down=task.kernel == "moe_down")
+    call = _call(import_library(), case, down=task.kernel == "moe_down")
 
     def prepare(config: Config) -> tuple[Callable[[], object], Callable[[], torch.Tensor]]:
         results: list[torch.Tensor] = []
@@ -72,14 +80,13 @@ def open_operation(task: Task) -> Operation:
     return Operation(prepare, lambda: spec.reference(case), spec.tolerance)
 
 
-def _call(home: str, case: Case, *, down: bool) -> Callable[[Config], torch.Tensor]:
+def _call(ogs: ModuleType, case: Case, *, down: bool) -> Callable[[Config], torch.Tensor]:
     """Return what runs the product with a configuration."""
-    ogs = importlib.import_module(f"{home}.matmul_ogs")
-    weight, precision = _weights(home, ogs, case)
-    routing, gather, scatter = _routing(home, case)
+    weight, precision = _weights(ogs, case)
+    routing, gather, scatter = _routing(case)
     activation = None
     if not down:
-        swiglu = importlib.import_module(f"{home}.swiglu").swiglu_fn
+        swiglu = importlib.import_module(f"{NAME}.swiglu").swiglu_fn
         activation = ogs.FusedActivation(ogs.FnSpecs("swiglu", swiglu, ("alpha", "limit")), (ALPHA, LIMIT), 2)
     where: dict[str, Any] = {"scatter_indx": scatter} if down else {"gather_indx": gather}
     options = {"precision_config": precision, "fused_activation": activation, **where}
@@ -95,18 +102,19 @@ def _call(home: str, case: Case, *, down: bool) -> Callable[[Config], torch.Tens
     return call
 
 
-def _weights(home: str, ogs: ModuleType, case: Case) -> tuple[Any, Any]:
-    """Wrap weights and scales as the library wants them, k on axis 1, in plain strided layout."""
-    tensor = importlib.import_module(f"{home}.tensor")
-    layout = importlib.import_module(f"{home}.tensor_details.layout").StridedLayout
-    values = tensor.wrap_torch_tensor(case.tensors["w"].transpose(-2, -1), dtype=tensor.FP4)
-    scales = tensor.wrap_torch_tensor(case.tensors["w_scale"].transpose(-2, -1))
-    return tensor.convert_layout(values, layout), ogs.PrecisionConfig(
-        weight_scale=tensor.convert_layout(scales, layout)
-    )
+def _weights(ogs: ModuleType, case: Case) -> tuple[Any, Any]:
+    """Put weights and scales into the layout that vLLM chooses for this GPU; without vLLM, plain strides."""
+    w, w_scale = case.tensors["w"], case.tensors["w_scale"]
+    try:
+        values, _, scales = importlib.import_module(SWIZZLE)._swizzle_mxfp4(w, w_scale, HOPPER_WARPS)
+    except (ImportError, AttributeError):
+        tensor = importlib.import_module(f"{NAME}.tensor")
+        values = tensor.wrap_torch_tensor(w.transpose(-2, -1), dtype=tensor.FP4)
+        scales = tensor.wrap_torch_tensor(w_scale.transpose(-2, -1))
+    return values, ogs.PrecisionConfig(weight_scale=scales)
 
 
-def _routing(home: str, case: Case) -> tuple[Any, Any, Any]:
+def _routing(case: Case) -> tuple[Any, Any, Any]:
     """Make router logits whose top-k is the case's routing, and let the library route them."""
     import torch
 
@@ -116,7 +124,7 @@ def _routing(home: str, case: Case) -> tuple[Any, Any, Any]:
     logits = torch.full((problem.tokens, problem.experts), -1e4, dtype=torch.float32, device="cuda")
     expert = torch.repeat_interleave(torch.arange(problem.experts, device="cuda"), table.counts.long())
     logits[table.gather.long(), expert] = table.weights.log()
-    routed: tuple[Any, Any, Any] = importlib.import_module(f"{home}.routing").routing(
+    routed: tuple[Any, Any, Any] = importlib.import_module(f"{NAME}.routing").routing(
         logits.to(torch.bfloat16), problem.top_k
     )
     return routed
@@ -143,4 +151,4 @@ class _imposed:  # noqa: N801 - used like a function
                 extra[name] = getattr(config, name)
         names = ("block_m", "block_n", "block_k", "split_k", "group_m", "num_warps", "num_stages")
         own = {name: getattr(config, name) for name in names}
-        return replace(chosen, **own, is_persistent=False, target_kernel_kwargs=extra)
+        return replace(chosen, **own, target_kernel_kwargs=extra)
