@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from traceanalyzer.analysis.roofline import Roofline, Row
 from traceanalyzer.problems import TraceError
+from traceanalyzer.report.plots import style
 from traceanalyzer.report.text import cut_middle, percent, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# Okabe and Ito's palette, which colour-blind people can tell apart; markers tell bounds apart in grey as well.
-STYLE = {
-    "memory": ("#0072B2", "o"),
-    "compute": ("#D55E00", "s"),
-    "latency": ("#999999", "^"),
-    "communication": ("#CC79A7", "P"),
-    "implausible": ("#000000", "X"),
-}
-"""Bound -> colour and marker."""
+    from matplotlib.figure import Figure
 
 LEAST_SHARE = 0.004
 """Share of the kernel time that a row must have to be drawn."""
@@ -38,9 +28,10 @@ PRODUCTS = frozenset(
 """Roles whose arithmetic decides which data type's peak is drawn."""
 
 LABEL_LENGTH = 26
-SIZE_INCHES = (11.0, 7.5)
-DPI = 130
-FONT = 14
+NOTE_LENGTH = 92
+WIDTH, HEIGHT = 9.6, 6.6
+"""Inches."""
+
 LARGEST_AREA = 1400.0
 SMALLEST_AREA = 45.0
 
@@ -73,8 +64,8 @@ def points_of(found: Roofline) -> tuple[list[Point], list[str]]:
 
 
 def _plain(text: str) -> str:
-    """Untrusted text that is drawn as it is: no control characters, no formulas."""
-    return visible(text).replace("$", r"\$")
+    """Untrusted text that is drawn as it is: no control characters; formulas are off."""
+    return visible(text)
 
 
 def _style(row: Row) -> str:
@@ -87,68 +78,74 @@ def draw(found: Roofline, path: Path) -> None:
     Raises:
         TraceError: there is no GPU or no row to draw, or the file cannot be written.
     """
+    try:
+        figure = roofline_figure(found)
+    except TraceError as error:
+        raise TraceError(str(path), error.reason) from error
+    style.save(figure, path)
+
+
+def roofline_figure(found: Roofline) -> Figure:
+    """Draw the roofline.
+
+    Raises:
+        TraceError: there is no GPU or no row to draw.
+    """
     points, left_out = points_of(found)
     if found.ceilings is None:
-        raise TraceError(str(path), "no plot: the GPU is unknown; pass --gpu NAME")
+        raise TraceError("plot", "no plot: the GPU is unknown; pass --gpu NAME")
     if not points:
-        raise TraceError(str(path), "no plot: no row has known FLOP and bytes; pass --model NAME or config.json")
-    data = _figure(found, points, left_out, path.suffix.lower().lstrip("."))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
+        raise TraceError("plot", "no plot: no row has known FLOP and bytes; pass --model NAME or config.json")
+    with style.styled():
+        return _figure(found, points, left_out)
 
 
-def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str], form: str) -> bytes:
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str]) -> Figure:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    with rc_context({"font.size": FONT, "svg.hashsalt": "roofline", "svg.fonttype": "none"}), warnings.catch_warnings():
-        # A name in a script that the font lacks is drawn as boxes, which is no reason to fail.
-        warnings.filterwarnings("ignore", message="Glyph")
-        figure = Figure(figsize=SIZE_INCHES, dpi=DPI, layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-        axes.set(xscale="log", yscale="log")
-        axes.set_xlabel("arithmetic intensity, FLOP a byte")
-        axes.set_ylabel("TFLOP/s")
-        axes.set_title(_title(found), loc="left", fontsize=FONT + 1)
-        _limits(axes, found, points)
-        roofs = _roofs(axes, found)
-        for point in sorted(points, key=lambda one: -one.share):
-            colour, marker = STYLE[point.style]
-            axes.scatter(
-                point.x,
-                point.y,
-                s=_area(point.share),
-                c=colour,
-                marker=marker,
-                alpha=0.85,
-                edgecolors="white",
-                zorder=3,
-            )
-        _legend(axes, points)
-        if left_out:
-            note = f"not drawn, without known FLOP or bytes: {', '.join(dict.fromkeys(left_out))}"
-            axes.annotate(
-                cut_middle(note, 120),
-                (0, 0),
-                (0, -62),
-                xycoords="axes fraction",
-                textcoords="offset points",
-                fontsize=11,
-            )
-        axes.grid(visible=True, which="major", color="#DDDDDD", linewidth=0.8, zorder=0)
-        figure.draw_without_rendering()
-        place_labels(axes, points, roofs)
-        out = io.BytesIO()
-        metadata = {"Date": None} if form == "svg" else {"CreationDate": None} if form == "pdf" else None
-        figure.savefig(out, format=form, metadata=metadata)
-    return out.getvalue()
+    figure = style.new_figure(HEIGHT, WIDTH)
+    axes = figure.add_subplot()
+    axes.set(xscale="log", yscale="log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("arithmetic intensity, FLOP a byte")
+    axes.set_ylabel("TFLOP/s")
+    axes.set_title(_title(found))
+    _limits(axes, found, points)
+    roofs = _roofs(axes, found)
+    for point in sorted(points, key=lambda one: -one.share):
+        colour, marker = style.BOUNDS[point.style]
+        axes.scatter(
+            point.x,
+            point.y,
+            s=_area(point.share),
+            c=colour,
+            marker=marker,
+            alpha=0.85,
+            edgecolors=style.PAPER,
+            zorder=3,
+        )
+    _legend(axes, points)
+    if left_out:
+        note = f"not drawn, without known FLOP or bytes: {', '.join(dict.fromkeys(left_out))}"
+        axes.annotate(
+            "\n".join(wrap(note, NOTE_LENGTH, max_lines=2, placeholder=" …")),
+            (0, 0),
+            (0, -58),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="top",
+            fontsize=style.SMALL,
+            color=style.MUTED,
+        )
+    axes.grid(visible=True, which="major", zorder=0)
+    # The layout settles in its second run; then it has to stay, or labels would move against their points.
+    figure.draw_without_rendering()
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    place_labels(axes, points, roofs)
+    return figure
 
 
 def _title(found: Roofline) -> str:
@@ -194,13 +191,13 @@ def _roofs(axes: Axes, found: Roofline) -> list[tuple[float, float]]:
     kept: list[tuple[float, float]] = []
     for number, dtype in enumerate(_dtypes(found)):
         peak, reached = ceilings.peak_tflops(dtype) or 1.0, ceilings.achievable_tflops(dtype) or 1.0
-        style = ("-", (0, (5, 2))) if number == 0 else ("-.", ":")
+        dashes = ("-", (0, (5, 2))) if number == 0 else ("-.", ":")
         for tflops, gbps, dash, width in (
-            (peak, ceilings.gpu.bandwidth_gbps, style[0], 2.2),
-            (reached, ceilings.gbps, style[1], 1.6),
+            (peak, ceilings.gpu.bandwidth_gbps, dashes[0], 2.2),
+            (reached, ceilings.gbps, dashes[1], 1.6),
         ):
             ys = [min(tflops, x * gbps / 1e3) for x in xs]
-            axes.plot(xs, ys, linestyle=dash, color="#333333", linewidth=width, zorder=2)
+            axes.plot(xs, ys, linestyle=dash, color=style.INK, linewidth=width, zorder=2)
             kept += zip(xs, ys, strict=True)
         name = f"peak {dtype} {peak:,.0f} TFLOP/s"
         axes.annotate(name, (right, peak), (-6, 4), textcoords="offset points", ha="right", va="bottom", fontsize=12)
@@ -214,10 +211,16 @@ def _roofs(axes: Axes, found: Roofline) -> list[tuple[float, float]]:
 def _legend(axes: Axes, points: Sequence[Point]) -> None:
     from matplotlib.lines import Line2D
 
-    used = [name for name in STYLE if any(point.style == name for point in points)]
+    used = [name for name in style.BOUNDS if any(point.style == name for point in points)]
     handles = [
         Line2D(
-            [], [], linestyle="", marker=STYLE[name][1], color=STYLE[name][0], markersize=11, label=_bound_words(name)
+            [],
+            [],
+            linestyle="",
+            marker=style.BOUNDS[name][1],
+            color=style.BOUNDS[name][0],
+            markersize=11,
+            label=_bound_words(name),
         )
         for name in used
     ]
@@ -259,7 +262,7 @@ def place_labels(axes: Axes, points: Sequence[Point], roofs: Sequence[tuple[floa
         room.taken.append(_box(legend.get_window_extent(renderer)))
     placed: list[Box] = []
     for centre, point in sorted(zip(centres, points, strict=True), key=lambda pair: -pair[1].share):
-        text = axes.text(point.x, point.y, point.label, fontsize=13, zorder=5)
+        text = axes.text(point.x, point.y, point.label, fontsize=style.FONT - 0.5, zorder=5)
         size = text.get_window_extent(renderer)
         text.remove()
         box, ring = room.place(centre, (size.width, size.height), _radius(point.share, scale))
@@ -272,7 +275,7 @@ def place_labels(axes: Axes, points: Sequence[Point], roofs: Sequence[tuple[floa
             (float(x), float(y)),
             ha="center",
             va="center",
-            fontsize=13,
+            fontsize=style.FONT - 0.5,
             zorder=5,
             arrowprops=leader if ring else None,
         )

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import os
-import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from traceanalyzer.problems import TraceError
+from traceanalyzer.report.plots import style
 from traceanalyzer.report.text import visible
 from traceanalyzer.serving.compare import estimates
 from traceanalyzer.serving.grouping import Group
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 METRIC = "output_throughput"
 FORMATS = (".png", ".svg")
 
-# Okabe and Ito's palette without yellow; markers and dashes tell curves apart in grey as well.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 LABEL_LENGTH = 36
 
 
@@ -57,15 +54,22 @@ def save_plot(groups: Mapping[str, Sequence[Group]], path: Path, title: str = ""
     Raises:
         TraceError: nothing can be drawn, or the file cannot be written.
     """
-    drawn, label = curves(groups)
-    data = _draw(drawn, label, title, path.suffix.lower().lstrip("."))
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-        Path(temporary).replace(path)
-    except OSError as error:
-        raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
+        figure = serving_figure(groups, title)
+    except TraceError as error:
+        raise TraceError(str(path), error.reason) from error
+    style.save(figure, path)
+
+
+def serving_figure(groups: Mapping[str, Sequence[Group]], title: str = "") -> Figure:
+    """Draw tokens/s over concurrency.
+
+    Raises:
+        TraceError: no result has both a load and output tokens/s.
+    """
+    drawn, label = curves(groups)
+    with style.styled():
+        return _draw(drawn, label, title)
 
 
 def _curve(name: str, points: Sequence[Group], axis: str) -> Curve | None:
@@ -81,13 +85,10 @@ def _curve(name: str, points: Sequence[Group], axis: str) -> Curve | None:
     return Curve(name, x, y, half)
 
 
-def _draw(drawn: Sequence[Curve], label: str, title: str, form: str) -> bytes:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def _draw(drawn: Sequence[Curve], label: str, title: str) -> Figure:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    figure = Figure(figsize=(7.2, 4.6), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = style.new_figure(4.8)
     axes = figure.add_subplot()
     for i, curve in enumerate(drawn):
         axes.errorbar(
@@ -95,9 +96,9 @@ def _draw(drawn: Sequence[Curve], label: str, title: str, form: str) -> bytes:
             curve.y,
             yerr=curve.half_widths if any(curve.half_widths) else None,
             label=_label(curve.name),
-            color=COLOURS[i % len(COLOURS)],
-            marker=MARKERS[i % len(MARKERS)],
-            linestyle=DASHES[i % len(DASHES)],
+            color=style.SERIES[i % len(style.SERIES)],
+            marker=style.MARKERS[i % len(style.MARKERS)],
+            linestyle=style.DASHES[i % len(style.DASHES)],
             linewidth=2.2,
             markersize=7,
             capsize=4,
@@ -110,22 +111,16 @@ def _draw(drawn: Sequence[Curve], label: str, title: str, form: str) -> bytes:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_ylim(bottom=0)
     axes.margins(x=0.04)
-    axes.set_xlabel(label, fontsize=14)
-    axes.set_ylabel("output tokens/s", fontsize=14)
-    axes.tick_params(labelsize=13)
-    axes.grid(axis="y", color="#D0D0D0", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel(label)
+    axes.set_ylabel("output tokens/s")
+    axes.grid(axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(length=0)
     if title:
-        axes.set_title(_label(title), fontsize=14, loc="left")
+        axes.set_title(_label(title))
     if len(drawn) > 1:
-        axes.legend(fontsize=13, frameon=False, loc="upper left")
-    out = io.BytesIO()
-    with warnings.catch_warnings():
-        # A name in a script that the font lacks is drawn as boxes, which is no reason to fail.
-        warnings.filterwarnings("ignore", message="Glyph")
-        figure.savefig(out, format=form, metadata={"Date": None} if form == "svg" else None)
-    return out.getvalue()
+        axes.legend(loc="upper left")
+    return figure
 
 
 def _thinned(ticks: Sequence[float]) -> list[float]:
@@ -139,5 +134,4 @@ def _thinned(ticks: Sequence[float]) -> list[float]:
 
 def _label(name: str) -> str:
     text = visible(name)
-    short = text if len(text) <= LABEL_LENGTH else f"{text[: LABEL_LENGTH - 1]}…"
-    return short.replace("$", r"\$")
+    return text if len(text) <= LABEL_LENGTH else f"{text[: LABEL_LENGTH - 1]}…"

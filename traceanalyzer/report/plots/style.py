@@ -70,7 +70,7 @@ DPI = 150
 WIDTH = 7.6
 """Inches; half of it on a page still has letters of 6 points."""
 
-_RC = {
+_RC: dict[Any, Any] = {
     "font.size": FONT,
     "font.family": "DejaVu Sans",
     "axes.titlesize": FONT + 1,
