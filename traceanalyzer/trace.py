@@ -9,7 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from traceanalyzer.ingest import Source, Store, TraceMetadata, ingest
+from traceanalyzer.ingest import Effort, IngestResult, Source, Store, TraceMetadata, ingest
+from traceanalyzer.ingest.ranks import missing_ranks, world_size
 from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
 from traceanalyzer.problems import TraceError, TraceWarning
 
@@ -116,11 +117,20 @@ class TraceSet:
         sources: every file looked at, those without a trace included.
         warnings: of the input as a whole (missing ranks, files that were skipped); each trace has its own in
             ``metadata.warnings``.
+        effort: what reading them took; null when a cluster read them.
     """
 
     traces: tuple[Trace, ...]
     sources: tuple[Source, ...]
     warnings: tuple[TraceWarning, ...]
+    effort: Effort | None = None
+
+    @classmethod
+    def from_result(cls, result: IngestResult) -> TraceSet:
+        """Open what ingest yielded."""
+        traces = [Trace.from_store(store) for store in result.stores]
+        by_rank = sorted(traces, key=lambda trace: (trace.rank is None, trace.rank or 0))
+        return cls(tuple(by_rank), result.sources, result.warnings, result.effort)
 
     def __iter__(self) -> Iterator[Trace]:
         return iter(self.traces)
@@ -131,8 +141,8 @@ class TraceSet:
     @property
     def world_size(self) -> int:
         """Ranks of the job: what the traces say, at least the ranks found."""
-        stated = [t.metadata.world_size for t in self.traces if t.metadata.world_size is not None]
-        return max([*stated, len({t.rank for t in self.traces}), *(rank + 1 for rank in self.ranks)])
+        stated = world_size([trace.metadata.world_size for trace in self.traces])
+        return max([stated or 1, len({trace.rank for trace in self.traces}), *(rank + 1 for rank in self.ranks)])
 
     @property
     def ranks(self) -> list[int]:
@@ -142,7 +152,7 @@ class TraceSet:
     @property
     def missing_ranks(self) -> list[int]:
         """Ranks of the job that no trace is known to come from; empty when no trace tells its rank."""
-        return [rank for rank in range(self.world_size) if rank not in self.ranks] if self.ranks else []
+        return missing_ranks([trace.rank for trace in self.traces], self.world_size)
 
 
 def open_traces(
@@ -164,10 +174,7 @@ def open_traces(
         TraceError: no path holds a usable trace.
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    result = ingest([str(path) for path in given], output=output, cache=cache, progress=progress)
-    traces = [Trace.from_store(store) for store in result.stores]
-    by_rank = sorted(traces, key=lambda trace: (trace.rank is None, trace.rank or 0))
-    return TraceSet(tuple(by_rank), result.sources, result.warnings)
+    return TraceSet.from_result(ingest([str(path) for path in given], output=output, cache=cache, progress=progress))
 
 
 def open_trace(path: str | Path) -> Trace:

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from traceanalyzer.cli.common import analysis_options, emit_json, open_inputs, show_warnings, warnings_of
+
+if TYPE_CHECKING:
+    from traceanalyzer.trace import TraceSet
 
 
 @click.command()
 @analysis_options
 @click.option(
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the ingested frames (Parquet) in this directory; it can be given to every command.",
+    metavar="DIR",
+    help="Keep the ingested frames (Parquet) in this directory; it can be given to every command. For --engine ray "
+    "also the URL of an object store.",
 )
-def ingest(paths: tuple[str, ...], as_json: bool, no_cache: bool, output: Path | None) -> None:
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Who reads.")
+@click.option("--address", help="Of a Ray cluster; without it, --engine ray starts one on this machine.")
+@click.option("-v", "--verbose", is_flag=True, help="Print on stderr what reading took: time, MB/s, peak memory.")
+def ingest(
+    paths: tuple[str, ...],
+    as_json: bool,
+    no_cache: bool,
+    output: str | None,
+    engine: str,
+    address: str | None,
+    verbose: bool,
+) -> None:
     """Read traces, find steps and transformer blocks, and print an overview.
 
     PATH is a trace (.json, .json.gz), a directory with one trace a rank, an archive, or an ingested store.
@@ -25,13 +41,28 @@ def ingest(paths: tuple[str, ...], as_json: bool, no_cache: bool, output: Path |
     from traceanalyzer.report import summary
     from traceanalyzer.report.console import console
 
-    traces = open_inputs(paths, no_cache=no_cache, output=output)
+    traces = _read(paths, no_cache, output, engine, address)
     found = [timeline for trace in traces for timeline in timelines(trace)]
-    engine = engine_of(traces)
+    serving_engine = engine_of(traces)
     warnings = [*traces.warnings, *(warning for trace in traces for warning in warnings_of(trace))]
     show_warnings(warnings)
+    if verbose:
+        click.echo(summary.effort_line(traces), err=True)
     if as_json:
-        emit_json(summary.document(traces, engine, found, warnings))
+        emit_json(summary.document(traces, serving_engine, found, warnings))
         return
     screen = console()
-    screen.print(summary.render(engine, found, screen, next_path=paths[0]))
+    screen.print(summary.render(serving_engine, found, screen, next_path=paths[0]))
+
+
+def _read(paths: tuple[str, ...], no_cache: bool, output: str | None, engine: str, address: str | None) -> TraceSet:
+    if engine == "local":
+        if address:
+            raise click.UsageError("--address is for --engine ray")
+        return open_inputs(paths, no_cache=no_cache, output=Path(output) if output else None)
+    if output is None:
+        raise click.UsageError("--engine ray needs --output: a directory or URL that every worker can write to")
+    from traceanalyzer.ingest.ray_engine import ingest_with_ray
+    from traceanalyzer.trace import TraceSet
+
+    return TraceSet.from_result(ingest_with_ray(list(paths), output=output, address=address))

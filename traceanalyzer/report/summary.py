@@ -84,6 +84,23 @@ def _step(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def effort_line(traces: TraceSet) -> str:
+    """Say what reading took, for a person: bytes of text, time, speed, peak memory, worker processes."""
+    effort = traces.effort
+    if effort is None:
+        return "reading: not measured"
+    if not effort.text_bytes:
+        return (
+            f"read from the cache or a store in {effort.seconds:.2f} s; peak memory {effort.peak_bytes / 1e6:,.0f} MB"
+        )
+    speed = effort.text_bytes / 1e6 / effort.seconds if effort.seconds else 0.0
+    by = plural(effort.processes, "worker process") if effort.processes else "one process"
+    return (
+        f"read {effort.text_bytes / 1e6:,.1f} MB of JSON in {effort.seconds:.2f} s ({speed:,.0f} MB/s) with {by}; "
+        f"peak memory {effort.peak_bytes / 1e6:,.0f} MB"
+    )
+
+
 ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "transformers": "Transformers"}
 
 
