@@ -75,7 +75,7 @@ MOST_BATCHES = 64
 @click.option("--roofline", "ideal", is_flag=True, help="Every kernel at the peak, launching free: a floor.")
 @click.option("--no-graphs", is_flag=True, help="Decode steps are not padded to captured batch sizes.")
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Step time over batch by bound: .png, .svg."
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="What bounds a step over the batch: .png, .svg."
 )
 @click.option("--limit", type=click.IntRange(min=0), default=12, show_default=True, help="Ops shown; 0 shows all.")
 @click.option(

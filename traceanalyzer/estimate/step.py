@@ -92,7 +92,7 @@ GRID = 1.25
 """Contexts are computed at powers of this and interpolated between: op times are linear there but for kinks."""
 
 FEWEST_EXACT = 64
-COARSE = 16
+COARSE = 8
 """From this many sequences or prompt tokens on, they are rounded up to a multiple of ``COARSE``."""
 
 

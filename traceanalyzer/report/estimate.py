@@ -75,10 +75,10 @@ def _headline(found: Estimate) -> list[Text]:
         ),
         Text(f"  TPOT      {duration(served.tpot_ns)}{_between(found.tpot)}"),
         Text(
-            f"  output    {served.tokens_per_s:,.0f}{_tokens_between(found.tokens)} tokens/s, "
-            f"{served.requests_per_s:,.2f} requests/s by Little's law"
+            f"  output    {_figure(served.tokens_per_s)}{_tokens_between(found.tokens)} tokens/s, "
+            f"{_figure(served.requests_per_s)} requests/s by Little's law"
         ),
-        Text(f"  memory    {_memory_line(found.memory, traffic.concurrency)}"),
+        Text(f"  memory    {_memory_line(found.memory, traffic.concurrency, deployment.parallel.dp)}"),
     ]
     if found.largest is not None:
         lines.append(Text(f"  in limits {found.largest.batch:,} requests at most: {LIMITS[found.largest.limited_by]}"))
@@ -89,10 +89,10 @@ def _headline(found: Estimate) -> list[Text]:
     return lines
 
 
-def _memory_line(found: Memory, batch: int) -> str:
+def _memory_line(found: Memory, batch: int, copies: int) -> str:
     if found.weights is None or found.usable is None:
         return f"weights {gigabytes(found.weights)}, usable {gigabytes(found.usable)}"
-    cache = f"{gigabytes(found.kv_a_sequence * batch)} of KV cache"
+    cache = f"{gigabytes(found.kv_a_sequence * -(-batch // copies))} of KV cache"
     if not found.weights_fit:
         fits = "the weights do NOT fit"
     elif found.holds(batch):
@@ -295,8 +295,13 @@ def _between(found: Range | None) -> str:
     return f" ({duration(found.low)} to {duration(found.high)})" if found else ""
 
 
+def _figure(value: float) -> str:
+    """A rate with three digits at least."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def _tokens_between(found: Range | None) -> str:
-    return f" ({found.low:,.0f} to {found.high:,.0f})" if found else ""
+    return f" ({_figure(found.low)} to {_figure(found.high)})" if found else ""
 
 
 def _change(change: tuple[float, float]) -> str:

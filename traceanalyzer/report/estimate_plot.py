@@ -1,4 +1,4 @@
-"""Plot of an estimate: the time of a decode step over the batch, stacked by what bounds it."""
+"""Plot of an estimate: what bounds a decode step over the batch, in shares of its time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _draw(rows: Sequence[Mapping[str, float]], title: str, form: str) -> bytes:
     shown = [bound for bound in LABELS if any(row.get(bound) for row in rows)]
     axes.stackplot(
         batches,
-        [[row.get(bound, 0.0) / 1e6 for row in rows] for bound in shown],
+        [[100 * row.get(bound, 0.0) / sum(row.get(one, 0.0) for one in LABELS) for row in rows] for bound in shown],
         labels=[LABELS[bound] for bound in shown],
         colors=[COLOURS[bound] for bound in shown],
         edgecolor="white",
@@ -71,14 +71,14 @@ def _draw(rows: Sequence[Mapping[str, float]], title: str, form: str) -> bytes:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlim(batches[0], batches[-1])
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 100)
     axes.set_xlabel("sequences of a decode step", fontsize=14)
-    axes.set_ylabel("time of the step, ms", fontsize=14)
+    axes.set_ylabel("% of the step's time", fontsize=14)
     axes.tick_params(labelsize=13)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title(visible(title).replace("$", r"\$"), fontsize=13, loc="left")
     handles, labels = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], labels[::-1], fontsize=13, frameon=False, loc="upper left")
+    axes.legend(handles[::-1], labels[::-1], fontsize=13, loc="lower left")
     out = io.BytesIO()
     figure.savefig(out, format=form, metadata={"Date": None} if form == "svg" else None)
     return out.getvalue()
