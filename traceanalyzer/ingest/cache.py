@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,8 +89,11 @@ class Cache:
         return key
 
     def load(self, key: str, path: str) -> Loaded | None:
-        """Return the entry of a key, or null where there is none that can be read."""
-        return load_entry(self.directory / key, path)
+        """Return the entry of a key, or null where there is none; one that is damaged is removed."""
+        loaded = load_entry(self.directory / key, path)
+        if loaded is None:
+            shutil.rmtree(self.directory / key, ignore_errors=True)
+        return loaded
 
     def scratch(self) -> Scratch:
         """Return a new directory to build an entry in."""

@@ -190,10 +190,17 @@ class _Run:
                 self._waiting.put(window, timeout=0.2)
                 return
 
+    def _next(self) -> Window | None:
+        """Wait for a window; null when there are no more, or when another worker has failed."""
+        while not self._errors:
+            with suppress(queue.Empty):
+                return self._waiting.get(timeout=0.2)
+        return None
+
     def _serve(self, number: int, worker: _Worker) -> None:
         try:
             worker.ask(Task(directory=str(self._directory), prefix=f"w{number}-"))
-            while (window := self._waiting.get()) is not None:
+            while (window := self._next()) is not None:
                 data = window.data
                 task = Task(
                     number=window.number, offset=window.offset, line=window.line, size=len(data), last=window.last

@@ -223,8 +223,9 @@ def _set_ends_apart(outcome: Salvaged, data: bytes) -> None:
         outcome.lost = [before[0], *(at for at in outcome.lost if at > events[0])]
     kept = [at for at, start in enumerate(outcome.starts) if not (before and start < events[0])]
     kept = [at for at in kept if not (after and outcome.starts[at] > after[0])]
-    for each in (outcome.events, outcome.texts, outcome.starts):
-        each[:] = [each[at] for at in kept]
+    outcome.events = [outcome.events[at] for at in kept]
+    outcome.texts = [outcome.texts[at] for at in kept]
+    outcome.starts = [outcome.starts[at] for at in kept]
 
 
 def _pieces(data: bytes) -> list[tuple[int, int]]:

@@ -18,11 +18,16 @@ METADATA_FILE = "trace.json"
 
 
 class Manifest(msgspec.Struct):
-    """Content of the metadata file."""
+    """Content of the metadata file.
+
+    Attributes:
+        files: size of each event file, by name.
+    """
 
     schema: int
     metadata: TraceMetadata
     window_starts: list[int]
+    files: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,11 @@ class Store:
         """
         try:
             manifest = msgspec.json.decode((directory / METADATA_FILE).read_bytes(), type=Manifest)
+            whole = all((directory / name).stat().st_size == size for name, size in manifest.files.items())
         except (OSError, msgspec.MsgspecError) as error:
             raise TraceError(str(directory), f"not a readable store: {error}") from error
+        if not whole:
+            raise TraceError(str(directory), "the store is damaged: ingest the trace again")
         if manifest.schema != SCHEMA_VERSION:
             raise TraceError(
                 str(directory), "the store was written by another version of traceanalyzer: ingest the trace again"
@@ -64,7 +72,8 @@ class Store:
 
     def write_manifest(self) -> None:
         """Write the metadata beside the event files."""
-        manifest = Manifest(SCHEMA_VERSION, self.metadata, list(self.window_starts))
+        files = {path.name: path.stat().st_size for path in self.directory.glob("*.parquet")}
+        manifest = Manifest(SCHEMA_VERSION, self.metadata, list(self.window_starts), files)
         (self.directory / METADATA_FILE).write_bytes(msgspec.json.encode(manifest))
 
     def scan(self, categories: Iterable[str] | None = None) -> pl.LazyFrame:

@@ -1,0 +1,288 @@
+"""Files, directories, archives, stores and URLs as input."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import http.server
+import io
+import os
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.ingest.conftest import kernels
+from traceanalyzer.ingest import container, ingest, inputs
+from traceanalyzer.problems import TraceError
+
+
+def of_rank(text: str, rank: int | None, world_size: int = 4) -> bytes:
+    stated = "null" if rank is None else f'{{"backend": "nccl", "rank": {rank}, "world_size": {world_size}}}'
+    return text.replace('{"backend": "nccl", "rank": 0, "world_size": 1}', stated).encode()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, text: str) -> Path:
+    """Return a directory as vLLM leaves it: ranks 0, 1 and 3 of 4, the front end, and side files."""
+    path = tmp_path / "profile"
+    path.mkdir()
+    for rank in (0, 1, 3):
+        name = f"dp0_pp0_tp{rank}_dcp0_ep{rank}_rank{rank}.17672256000{rank}.pt.trace.json.gz"
+        (path / name).write_bytes(gzip.compress(of_rank(text, rank)))
+    (path / "host_123.async_llm.1767.pt.trace.json.gz").write_bytes(gzip.compress(b'{"traceEvents": []}'))
+    (path / "rank0.profiler_out.txt").write_text("Self CPU time")
+    (path / "config.json").write_text('{"model_type": "llama"}')
+    (path / "capture_traces").mkdir()
+    (path / "capture_traces" / "graph_capture_rank_0.json").write_bytes(of_rank(text, 0))
+    return path
+
+
+def test_a_directory_gives_one_store_a_rank_and_names_the_gap(folder: Path) -> None:
+    result = ingest([str(folder)])
+    assert [store.metadata.rank for store in result.stores] == [0, 1, 3]
+    assert [store.metadata.parallel["ep"] for store in result.stores if store.metadata.parallel] == [0, 1, 3]
+    assert (result.world_size, result.missing_ranks) == (4, [2])
+    assert [warning.code for warning in result.warnings] == ["missing_ranks"]
+    skipped = {Path(source.path).name: source.skipped for source in result.sources if source.skipped}
+    assert len(skipped) == 4
+    assert "front-end" in str(skipped["host_123.async_llm.1767.pt.trace.json.gz"])
+    assert "not a profiler trace" in str(skipped["config.json"])
+
+
+def test_a_damaged_file_in_a_directory_does_not_cost_the_others(folder: Path) -> None:
+    (folder / "rank2.json").write_bytes(b'{"traceEvents": [{"ph"')
+    result = ingest([str(folder)])
+    assert len(result.stores) == 3
+    assert "skipped_file" in [warning.code for warning in result.warnings]
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("rank5.1767.pt.trace.json", 5),
+        ("dp0_pp0_tp1_dcp0_ep1_rank1.pt.trace.json", 1),
+        ("host_12-rank-3.pt.trace.json", 3),
+        ("prefix_rank_12.json", 12),
+        ("1767225600-TP-2-EP-1.trace.json", 2),
+        ("1767225600-TP-2-DP-1.trace.json", None),
+        ("franken3.json", None),
+        ("trace.json", None),
+    ],
+)
+def test_the_name_tells_the_rank_where_the_trace_does_not(
+    name: str, rank: int | None, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(of_rank(text, None))
+    (store,) = ingest([str(tmp_path / name)]).stores
+    assert store.metadata.rank == rank
+    assert store.metadata.rank_source == (None if rank is None else "filename")
+
+
+def test_the_trace_is_believed_over_its_name_and_ranks_are_not_renumbered(text: str, tmp_path: Path) -> None:
+    paths = []
+    for name, rank in (("rank0.json", 1), ("rank1.json", 1)):
+        paths.append(str(tmp_path / name))
+        (tmp_path / name).write_bytes(of_rank(text, rank, 2))
+    result = ingest(paths)
+    assert [store.metadata.rank for store in result.stores] == [1, 1]
+    assert [warning.code for warning in result.stores[0].metadata.warnings] == ["rank_conflict"]
+    assert [warning.code for warning in result.warnings] == ["missing_ranks", "duplicate_rank"]
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def tarred(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+PACKERS: dict[str, Callable[[dict[str, bytes]], bytes]] = {
+    "zip": zipped,
+    "tar": tarred,
+    "tar.gz": lambda members: gzip.compress(tarred(members)),
+    "zip in gzip": lambda members: gzip.compress(zipped(members)),
+    "zip in zip": lambda members: zipped({"inner.zip": zipped(members)}),
+    "tar.gz in zip": lambda members: zipped({"inner.tgz": gzip.compress(tarred(members))}),
+}
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_archives_give_every_trace_in_them(kind: str, text: str, tmp_path: Path) -> None:
+    members = {
+        "run/rank0.json": of_rank(text, 0, 2),
+        "run/rank1.json.gz": gzip.compress(of_rank(text, 1, 2)),
+        "notes.txt": b"hello",
+        "config.json": b"{}",
+    }
+    path = tmp_path / "archive.bin"
+    path.write_bytes(PACKERS[kind](members))
+    result = ingest([str(path)])
+    assert [store.metadata.rank for store in result.stores] == [0, 1]
+    assert all(kernels(store).height == 68 for store in result.stores)
+    assert sum(source.skipped is not None for source in result.sources) == 2
+    assert result.warnings == ()
+
+
+def test_members_that_lead_out_of_an_archive_are_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(
+        zipped({"../rank0.json": text.encode(), "/etc/rank1.json": text.encode(), "rank2.json": text.encode()})
+    )
+    result = ingest([str(path)])
+    assert [store.metadata.source.path for store in result.stores] == [f"{path}!rank2.json"]
+    assert [warning.code for warning in result.warnings] == ["skipped_member", "skipped_member"]
+
+
+def test_links_in_an_archive_are_not_followed(text: str, tmp_path: Path) -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        link = tarfile.TarInfo("rank0.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    path = tmp_path / "a.tar"
+    path.write_bytes(out.getvalue())
+    with pytest.raises(TraceError, match="link"):
+        ingest([str(path)])
+
+
+def test_a_cut_off_archive_gives_what_it_can(text: str, tmp_path: Path) -> None:
+    members = {"rank0.json": of_rank(text, 0, 2), "rank1.json": of_rank(text, 1, 2)}
+    for name, packed in (("a.zip", zipped(members)), ("a.tar", tarred(members))):
+        path = tmp_path / name
+        path.write_bytes(packed[: int(len(packed) * 0.7)])
+        result = ingest([str(path)])
+        assert kernels(result.stores[0]).height == 68
+        assert 0 < kernels(result.stores[1]).height < 68
+        assert "damaged_archive" in [warning.code for warning in result.warnings]
+
+
+def test_a_decompression_bomb_is_refused(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "BOMB_FLOOR_BYTES", 4 << 20)
+    bomb = text[: text.index("\n{")].encode() + b" " * (20 << 20)
+    for name, packed in (("a.json.gz", gzip.compress(bomb)), ("a.zip", zipped({"rank0.json": bomb}))):
+        (tmp_path / name).write_bytes(packed)
+        with pytest.raises(TraceError, match="bomb"):
+            ingest([str(tmp_path / name)])
+
+
+def test_nesting_and_the_number_of_members_are_bounded(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = text.encode()
+    for _ in range(6):
+        packed = gzip.compress(packed)
+    (tmp_path / "deep.json").write_bytes(packed)
+    with pytest.raises(TraceError, match="times over"):
+        ingest([str(tmp_path / "deep.json")])
+    packed = zipped({"rank0.json": text.encode()})
+    for _ in range(6):
+        packed = zipped({"a.zip": packed})
+    (tmp_path / "deep.zip").write_bytes(packed)
+    with pytest.raises(TraceError, match="nested"):
+        ingest([str(tmp_path / "deep.zip")])
+    monkeypatch.setattr(inputs, "MAX_MEMBERS", 3)
+    (tmp_path / "many.zip").write_bytes(zipped({f"{i}.txt": b"" for i in range(5)}))
+    with pytest.raises(TraceError, match="more than 3 members"):
+        ingest([str(tmp_path / "many.zip")])
+
+
+def test_pipes_devices_and_missing_files_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, reason in (
+        (str(tmp_path / "pipe"), "pipe"),
+        ("/dev/null", "device"),
+        (str(tmp_path / "missing"), "no such file"),
+        (f"{tmp_path}/nul\0byte", "null byte"),
+        (str(tmp_path), "no trace found"),
+    ):
+        with pytest.raises(TraceError, match=reason):
+            ingest([path])
+
+
+def test_names_of_files_may_be_odd(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x[red] =cmd|' \u202e\n.json"
+    path.write_text(text)
+    (store,) = ingest([str(path)]).stores
+    assert store.metadata.source.path == str(path)
+
+
+def test_an_output_is_an_input(text: str, folder: Path, tmp_path: Path) -> None:
+    for source, count in ((folder, 3), (folder / "capture_traces" / "graph_capture_rank_0.json", 1)):
+        output = tmp_path / f"out{count}"
+        first = ingest([str(source)], output=output)
+        assert all(output in (store.directory, store.directory.parent) for store in first.stores)
+        again = ingest([str(output)])
+        assert [store.metadata.rank for store in again.stores] == [store.metadata.rank for store in first.stores]
+        assert kernels(again.stores[0]).equals(kernels(first.stores[0]))
+        ingest([str(source)], output=output)
+    with pytest.raises(TraceError, match="not written by traceanalyzer"):
+        ingest([str(source)], output=folder)
+    assert len(list(folder.iterdir())) == 7
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """Serve a directory on loopback."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}", folder
+        running.shutdown()
+        thread.join()
+
+
+def test_a_trace_is_read_from_a_web_server(server: tuple[str, Path], text: str) -> None:
+    url, folder = server
+    (folder / "rank0.json.gz").write_bytes(gzip.compress(text.encode()))
+    (folder / "ranks.zip").write_bytes(zipped({"rank0.json": text.encode()}))
+    (store,) = ingest([f"{url}/rank0.json.gz"]).stores
+    assert kernels(store)["dur_ns"].sum() == 945_000
+    assert store.metadata.source.path == f"{url}/rank0.json.gz"
+    assert kernels(ingest([f"{url}/ranks.zip"]).stores[0]).height == 68
+
+
+def test_a_web_server_that_has_no_such_file_is_named(server: tuple[str, Path]) -> None:
+    with pytest.raises(TraceError, match="404"):
+        ingest([f"{server[0]}/missing.json"])
+    with pytest.raises(TraceError, match="cannot be read"):
+        ingest(["http://127.0.0.1:1/x.json"])
+
+
+def test_a_trace_is_read_from_a_remote_file_system(text: str) -> None:
+    import fsspec
+
+    system = fsspec.filesystem("memory")
+    for rank in (0, 1):
+        system.pipe(f"/profile/rank{rank}.json.gz", gzip.compress(of_rank(text, rank, 2)))
+    result = ingest(["memory://profile"])
+    assert [store.metadata.rank for store in result.stores] == [0, 1]
+    assert [source.path for source in result.sources] == [
+        "memory:///profile/rank0.json.gz",
+        "memory:///profile/rank1.json.gz",
+    ]
+    with pytest.raises(TraceError):
+        ingest(["memory://profile/missing.json"])
+    with pytest.raises(TraceError):
+        ingest(["nosuchprotocol://bucket/x.json"])

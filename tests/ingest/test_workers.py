@@ -1,0 +1,93 @@
+"""Large traces are decoded by worker processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from tests.ingest.conftest import codes
+from traceanalyzer.ingest import Store, ingest, pool, reading
+from traceanalyzer.problems import TraceError
+
+
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "WINDOW_BYTES", 2_000)
+    monkeypatch.setattr(reading, "WINDOWS_BEFORE_WORKERS", 1)
+
+
+def read(path: Path, processes: int) -> Store:
+    (store,) = ingest([str(path)], cache=False, processes=processes).stores
+    return store
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_workers_and_this_process_agree(document: Any, tmp_path: Path) -> None:
+    document["traceEvents"][7]["dur"] = "NaN"
+    document["traceEvents"][20]["args"]["correlation"] = 2**70
+    document["traceEvents"][40]["args"]["calls"] = [{"ph": "X"}, {"ph": "Y"}]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(document, indent=1).replace('"ts": 2026.0', '"ts" 2026.0'))
+    here, there = read(path, 0), read(path, 2)
+    assert_frame_equal(here.scan().sort("index").collect(), there.scan().sort("index").collect())
+    assert codes(here) == codes(there)
+    assert here.metadata.warnings == there.metadata.warnings
+    assert any(file.name.startswith("device-w") for file in there.directory.iterdir())
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_a_list_that_ends_early_is_found_by_the_workers(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(text + text.split('"traceEvents": [')[1] * 3)
+    store = read(path, 2)
+    assert store.metadata.source.events == 89
+    assert codes(store) == ["trailing_data"]
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_a_worker_that_dies_is_an_error_in_one_line(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "START", "import sys; sys.exit(3)")
+    path = tmp_path / "trace.json"
+    path.write_text(text)
+    with pytest.raises(TraceError, match="worker process ended"):
+        read(path, 2)
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_where_no_process_can_be_started_this_one_does_the_work(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    path = tmp_path / "trace.json"
+    path.write_text(text)
+    assert read(path, 2).metadata.source.events == 89
+
+
+def test_the_callers_main_module_is_not_run_again(document: Any, tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(json.dumps(document))
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from traceanalyzer.ingest import ingest, reading\n"
+        "reading.WINDOW_BYTES, reading.WINDOWS_BEFORE_WORKERS = 2_000, 1\n"
+        "print(ingest(['trace.json'], processes=2).stores[0].metadata.source.events)\n"
+    )
+    done = subprocess.run([sys.executable, script.name], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("89\n", "")
+
+
+def test_progress_counts_up_to_the_whole_input(text: str, tmp_path: Path) -> None:
+    seen: list[tuple[int, int | None]] = []
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("rank0.json", "rank1.json"):
+        (folder / name).write_text(text)
+    ingest([str(folder)], progress=lambda done, total: seen.append((done, total)))
+    size = 2 * len(text)
+    assert seen[-1] == (size, size)
+    assert seen == sorted(seen)
