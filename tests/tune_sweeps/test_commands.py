@@ -43,6 +43,12 @@ def test_import_gives_the_contracts_points() -> None:
     assert points[0]["config"]["num_warps"] is None
 
 
+def test_import_converts_to_a_sweep_file(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.jsonl"
+    points = document("import", SEED, "--top-k", 4, "--output", path)["points"]
+    assert document("import", path)["points"] == points
+
+
 def test_policy_gives_the_contracts_rules() -> None:
     found = document("policy", SEED, "--top-k", 4, "--max-regret", 0.15)
     assert found["rules"] == [

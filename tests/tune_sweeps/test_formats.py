@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from traceanalyzer.problems import TraceError
 from traceanalyzer.tune.formats import NAMES, read_sweep
+from traceanalyzer.tune.policy import make_policy
 from traceanalyzer.tune.sweep import Sweep, write_sweep
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -281,3 +285,53 @@ def test_a_format_can_be_named(tmp_path: Path) -> None:
     assert read(tmp_path, text, format_name="inductor-csv").format == "inductor-csv"
     with pytest.raises(TraceError, match="no usable measurement"):
         read(tmp_path, text, format_name="log")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": {"m": 0}},
+        {"shape": {"m": "4"}},
+        {"shape": {"m": 4, "n": [1]}},
+        {"config": {"block_m": {}}},
+        {"concurrency": -1},
+        {"device": "GPU"},
+        {"samples_ms": [1.0, -1.0]},
+        {"samples_ms": "fast"},
+        {"samples_ms": []},
+    ],
+)
+def test_a_line_with_impossible_values_is_counted(tmp_path: Path, change: dict[str, Any]) -> None:
+    write_sweep(tmp_path / "a", read_sweep(SEED, 4).points[:1])
+    good = (tmp_path / "a").read_text()
+    sweep = read(tmp_path, good + json.dumps({**json.loads(good), **change}) + "\n")
+    assert len(sweep.points) == 1
+    assert [w.count for w in sweep.warnings] == [1]
+
+
+def sources() -> list[bytes]:
+    moe = next((DATA / "cases" / "510_moe_cfg").glob("E=*.json")).read_bytes()
+    inductor = b"M,N,K,bm,bn,bk,ms\n8,64,64,16,16,16,1.0\n8,64,64,32,16,16,1.5\n"
+    table = b"cu_num,M,N,K,kernelId,splitK,us,kernelName\n304,16,64,64,1,0,3.0,a\n"
+    triton = b'{"key": [1], "configs_timings": [[{"kwargs": {"BLOCK_M": 16}, "num_warps": 4}, [0.5, 0.4, 0.6]]]}'
+    return [SEED.read_bytes()[:900], moe, inductor, table, triton, json.dumps(CACHE).encode()]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_damaged_files_are_read_in_part_or_refused_never_crash(tmp_path: Path, data: st.DataObject) -> None:
+    source = bytearray(data.draw(st.sampled_from(sources())))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(source) - 1))
+        length = data.draw(st.integers(0, 12))
+        source[place : place + length] = data.draw(
+            st.sampled_from([b"", b"nan", b"-1", b"[", b'"', b"{}", b"1e999", b"\n", b",", b"null"])
+        )
+        if not source:
+            break
+    path = tmp_path / "damaged"
+    path.write_bytes(bytes(source))
+    with suppress(TraceError):
+        sweep = read_sweep(path)
+        write_sweep(tmp_path / "again", sweep.points)
+        make_policy(sweep)

@@ -14,17 +14,25 @@ from traceanalyzer.cli.common import emit_json, json_option, show_warnings
 @click.option("--top-k", type=click.IntRange(min=1), help="Experts a token, where the file names the concurrency only.")
 @click.option("--format", "format_name", help="What the file is, where it cannot be recognised.")
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the points as a sweep file of ours."
+)
 @json_option
-def import_(file: Path, top_k: int | None, format_name: str | None, limit: int, as_json: bool) -> None:
+def import_(
+    file: Path, top_k: int | None, format_name: str | None, limit: int, output: Path | None, as_json: bool
+) -> None:
     """Read measured tiles from FILE: sweeps of ours and of other tuners, logs of 'conc=1 bm=16 ...' lines."""
     from traceanalyzer.report import tune as report
     from traceanalyzer.report.console import console
     from traceanalyzer.tune.formats import NAMES, read_sweep
+    from traceanalyzer.tune.sweep import write_sweep
 
     if format_name is not None and format_name not in NAMES:
         raise click.UsageError(f"unknown format {format_name!r} (known: {', '.join(NAMES)})")
     sweep = read_sweep(file, top_k, format_name)
     show_warnings(sweep.warnings)
+    if output is not None:
+        write_sweep(output, sweep.points)
     if as_json:
         emit_json(report.points_document(sweep))
         return

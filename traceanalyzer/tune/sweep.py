@@ -220,6 +220,7 @@ def _parse(line: str) -> tuple[int, Point]:
     shape, config, round_number = (document.get(key) for key in ("shape", "config", "round"))
     if not isinstance(shape, dict) or not isinstance(config, dict) or not isinstance(round_number, int):
         raise ValueError("shape, config or round is missing")
+    _check(shape, config, document)
     samples, reason = checked_samples(document.get("samples_ms")), document.get("reason")
     if not samples and not reason and document.get("measured", True):
         raise ValueError("neither samples nor a reason")
@@ -238,6 +239,23 @@ def _parse(line: str) -> tuple[int, Point]:
         measured=bool(document.get("measured", True)),
     )
     return round_number, point
+
+
+def _check(shape: Mapping[str, Any], config: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+    """Refuse values that no sweep holds.
+
+    Raises:
+        ValueError: there is one.
+    """
+    for values in (shape, config):
+        if not all(isinstance(value, int | float | str | None) for value in values.values()):
+            raise ValueError("shape or config holds more than plain values")
+    for rows in (shape.get("m"), document.get("concurrency")):
+        if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
+            raise ValueError("m or concurrency is not a positive whole number")
+    for key in ("device", "versions"):
+        if not isinstance(document.get(key) or {}, dict):
+            raise ValueError(f"{key} is not an object")
 
 
 def _merge(rounds: Mapping[int, Point]) -> Point:

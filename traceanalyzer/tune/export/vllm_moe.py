@@ -20,7 +20,8 @@ REQUIRED = ("block_m", "block_n", "block_k", "group_m", "num_warps", "num_stages
 MEASURED_WITH_VLLM = "fused_moe"
 """The kernel of ``tune run --kernel fused_moe``, whose n counts gate and up together: twice vLLM's N."""
 
-_CONFIG_DTYPES = (None, "fp8_w8a8", "int8_w8a8", "int8_w8a16", "int4_w4a16")
+_NOT_QUANTISED = ("bf16", "fp16", "fp32", "bfloat16", "float16", "float32", "torch.bfloat16", "torch.float16")
+_QUANTISED = re.compile(r"[a-z0-9]+_w\d+a\d+")
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,27 @@ def file_name(
             raise TraceError("tune export vllm-moe", f"the sweep does not say what {what} should be; give it")
     assert experts is not None
     assert n is not None
-    found = dtype if dtype is not None else policy.shape.get("dtype")
     sides = block_shape or _sides(policy.shape.get("block_shape"))
     return FileName(
         experts=experts,
         n=n,
         device=device_in_name(str(device)),
-        dtype=str(found) if found in _CONFIG_DTYPES and found else None,
+        dtype=dtype or _dtype_in_name(policy.shape.get("dtype")),
         block_shape=sides,
     )
+
+
+def _dtype_in_name(dtype: Value) -> str | None:
+    """Return what a file's name says of a sweep's type; weights that are not quantised are not named.
+
+    Raises:
+        TraceError: vLLM's word for it is not known.
+    """
+    if dtype is None or dtype in _NOT_QUANTISED:
+        return None
+    if _QUANTISED.fullmatch(str(dtype)):
+        return str(dtype)
+    raise TraceError("tune export vllm-moe", f"vLLM names quantised types such as fp8_w8a8, not {dtype}; give --dtype")
 
 
 def device_in_name(device: str) -> str:
