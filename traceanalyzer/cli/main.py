@@ -23,6 +23,7 @@ COMMANDS = {
     "ingest": "read traces, find steps and blocks, and print an overview",
     "name": "what kernel names say: scheme, tile, types, knob",
     "ranks": "waiting, late ranks, pipeline stages and expert load of a job of many ranks",
+    "report": "one HTML page: verdict, blocks, hotspots, roofline, idle time, ranks",
     "roofline": "what bounds each kind of work, how far it is from its roof, what could be won",
     "serving": "list and compare results of serving benchmarks",
     "tune": "find a faster tile for a Triton matmul: rank without a GPU, measure on one, prove the gain",

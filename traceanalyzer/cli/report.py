@@ -1,0 +1,127 @@
+"""``traceanalyzer report``: one HTML page for people to look at and pass on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from traceanalyzer.cli.common import no_cache_option, open_inputs, open_one, show_warnings
+from traceanalyzer.cli.hotspots import PHASES
+
+if TYPE_CHECKING:
+    from traceanalyzer.hardware import Gpu
+    from traceanalyzer.model import Architecture
+    from traceanalyzer.report.html import PageData
+    from traceanalyzer.report.html.gather import ServingView, TraceView
+    from traceanalyzer.trace import Trace, TraceSet
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="The page to write.",
+)
+@click.option("--diff", "two", is_flag=True, help="Compare two traces: PATH is BEFORE and AFTER.")
+@click.option("--serving", multiple=True, metavar="RESULTS", help="Add serving results; twice for before and after.")
+@click.option("--model", help="A built-in name such as gpt-oss-20b, or the path of a config.json.")
+@click.option("--gpu", help="The GPU, where the trace does not tell; `gpus` lists those known.")
+@click.option(
+    "--phase", type=click.Choice(PHASES), help="The phase looked at; decode if there are complete steps of it."
+)
+@click.option(
+    "--rank", type=int, help="The rank shown in detail, where the input holds several; the lowest by default."
+)
+@no_cache_option
+def report(
+    paths: tuple[str, ...],
+    output: Path,
+    two: bool,
+    serving: tuple[str, ...],
+    model: str | None,
+    gpu: str | None,
+    phase: str | None,
+    rank: int | None,
+    no_cache: bool,
+) -> None:
+    """Write a self-contained HTML page: verdict, blocks, hotspots, roofline, idle time, ranks, warnings.
+
+    PATH is a trace, a directory or archive of ranks, or an ingested store; with --diff two of them. The page needs no
+    network and can be passed on as one file.
+    """
+    from traceanalyzer.analysis.roofline import RooflineError
+    from traceanalyzer.cli.roofline import given_gpu, given_model
+    from traceanalyzer.report.html import render
+    from traceanalyzer.report.plots.style import write_bytes
+
+    if not paths and not serving:
+        raise click.UsageError("expected a PATH, or --serving RESULTS")
+    if two and len(paths) != 2:
+        raise click.UsageError(f"--diff compares two traces, got {len(paths)}")
+    stated = (given_model(model), given_gpu(gpu, None), phase)
+    try:
+        data = _two(paths, stated, rank, no_cache) if two else _one(paths, stated, rank, no_cache)
+    except RooflineError as error:
+        raise click.UsageError(str(error)) from error
+    data = _with_serving(data, serving)
+    show_warnings(data.warnings)
+    write_bytes(render(data).encode(), output)
+    click.echo(f"wrote {output} ({output.stat().st_size / 1000:,.0f} kB)", err=True)
+
+
+Stated = tuple["Architecture | None", "Gpu | None", "str | None"]
+
+
+def _view(trace: Trace, stated: Stated) -> TraceView:
+    from traceanalyzer.report.html import gather_trace
+
+    view = gather_trace(trace, *stated)
+    show_warnings(view.warnings)
+    return view
+
+
+def _two(paths: tuple[str, ...], stated: Stated, rank: int | None, no_cache: bool) -> PageData:
+    from traceanalyzer.report.html import PageData, gather_diff
+
+    before, after = (_view(open_one([path], rank=rank, no_cache=no_cache), stated) for path in paths)
+    return PageData(sides=gather_diff(before, after, stated[2]))
+
+
+def _one(paths: tuple[str, ...], stated: Stated, rank: int | None, no_cache: bool) -> PageData:
+    from traceanalyzer.report.html import PageData
+    from traceanalyzer.report.html.gather import gather_ranks
+
+    if not paths:
+        return PageData()
+    traces = open_inputs(paths, no_cache=no_cache)
+    view = _view(_chosen(traces, rank), stated)
+    ranks, told = gather_ranks(traces)
+    return PageData(trace=view, ranks=ranks, warnings=(*traces.warnings, *told))
+
+
+def _chosen(traces: TraceSet, rank: int | None) -> Trace:
+    if rank is None:
+        return traces.traces[0]
+    chosen = [trace for trace in traces if trace.rank == rank]
+    if not chosen:
+        known = ", ".join(str(number) for number in traces.ranks) or "unknown ranks only"
+        raise click.UsageError(f"the input holds no trace of rank {rank} (found: {known})")
+    return chosen[0]
+
+
+def _with_serving(data: PageData, serving: tuple[str, ...]) -> PageData:
+    from dataclasses import replace
+
+    from traceanalyzer.report.html.gather import gather_serving
+
+    if not serving:
+        return data
+    found: ServingView = gather_serving(serving)
+    show_warnings(found.warnings)
+    return replace(data, serving=found)

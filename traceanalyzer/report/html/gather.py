@@ -1,0 +1,229 @@
+"""Everything a report shows, computed: one frozen dataclass a trace, a comparison, serving results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from traceanalyzer.analysis.advice import Finding, advice
+from traceanalyzer.analysis.diff import Diff, diff
+from traceanalyzer.analysis.hotspots import Hotspots, hotspots
+from traceanalyzer.analysis.idle import Idle, idle
+from traceanalyzer.analysis.roofline import Request, Roofline, RooflineError, roofline
+from traceanalyzer.analysis.roofline.bounds import Bound, bounds_by
+from traceanalyzer.analysis.summary import Timeline, engine_of, timelines
+from traceanalyzer.hardware import Gpu
+from traceanalyzer.model import Architecture
+from traceanalyzer.problems import TraceError, TraceWarning
+from traceanalyzer.ranks import RankComparison, compare
+from traceanalyzer.segment import Segmentation, segment
+from traceanalyzer.segment.outliers import Outlier, find_outliers
+from traceanalyzer.serving.compare import Comparison
+from traceanalyzer.serving.compare import compare as compare_serving
+from traceanalyzer.serving.grouping import Group, group
+from traceanalyzer.serving.read import read
+from traceanalyzer.serving.series import series
+from traceanalyzer.trace import Trace, TraceSet
+
+
+@dataclass(frozen=True, eq=False)
+class TraceView:
+    """One rank's trace, analysed.
+
+    Attributes:
+        trace, cut, timelines, engine: the trace, its segmentation, its overview by device, what wrote it.
+        phase: the phase that the figures are of: decode where there are complete decode steps, else the one with most
+            kernel time; null without complete steps: then they are of the whole trace.
+        steps: the complete steps of that phase.
+        kernels, roles: the ranking by kernel and by role.
+        kernel_bounds, role_bounds: what the roofline says of each kernel name and role.
+        roofline: null where it cannot be made; ``roofline_refusal`` then says why.
+        findings: what to act on, most worth first; the last one says what to attack.
+        idle, outliers: gaps, and blocks out of line.
+        warnings: everything odd about the trace, each once.
+    """
+
+    trace: Trace
+    cut: Segmentation
+    timelines: tuple[Timeline, ...]
+    engine: str
+    phase: str | None
+    steps: pl.DataFrame
+    kernels: Hotspots
+    roles: Hotspots
+    kernel_bounds: Mapping[str, Bound]
+    role_bounds: Mapping[str, Bound]
+    roofline: Roofline | None
+    roofline_refusal: str | None
+    findings: tuple[Finding, ...]
+    idle: Idle
+    outliers: tuple[Outlier, ...]
+    warnings: tuple[TraceWarning, ...]
+
+    @property
+    def path(self) -> str:
+        """The file as the user gave it."""
+        return self.trace.metadata.source.path
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Two traces and what changed between them."""
+
+    before: TraceView
+    after: TraceView
+    diff: Diff
+
+
+@dataclass(frozen=True, eq=False)
+class ServingView:
+    """Serving results: curves by name, and the comparison where there are two sides."""
+
+    curves: Mapping[str, Sequence[Group]]
+    comparison: Comparison | None
+    warnings: tuple[TraceWarning, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PageData:
+    """What goes on one page.
+
+    Attributes:
+        trace: the trace looked at; null on a page of two traces or of serving results only.
+        sides: two traces compared.
+        ranks: the job's ranks, where there are several.
+        serving: results of serving benchmarks.
+        warnings: of the input as a whole.
+    """
+
+    trace: TraceView | None = None
+    sides: Sides | None = None
+    ranks: RankComparison | None = None
+    serving: ServingView | None = None
+    warnings: tuple[TraceWarning, ...] = field(default=())
+
+
+def gather_trace(
+    trace: Trace, model: Architecture | None = None, gpu: Gpu | None = None, phase: str | None = None
+) -> TraceView:
+    """Run every analysis of one trace.
+
+    Args:
+        trace: one rank's trace.
+        model, gpu: as the user states them; null leaves them to the trace.
+        phase: the phase to look at; null for the main one.
+
+    Raises:
+        RooflineError: model or GPU were stated and contradict the trace.
+    """
+    cut = segment(trace)
+    chosen, steps = _main_steps(cut.steps, phase)
+    held, refusal = _roofline(trace, Request(model=model, gpu=gpu, phase=chosen), stated=bool(model or gpu))
+    gaps = idle(trace)
+    told = advice(trace, phase=chosen)
+    source = trace.metadata.source.path
+    warnings = [*trace.metadata.warnings, *cut.warnings, *gaps.warnings]
+    return TraceView(
+        trace=trace,
+        cut=cut,
+        timelines=timelines(trace),
+        engine=engine_of([trace]),
+        phase=chosen,
+        steps=steps,
+        kernels=hotspots(trace, "kernel", chosen),
+        roles=hotspots(trace, "role", chosen),
+        kernel_bounds=bounds_by(held, "kernel") if held else {},
+        role_bounds=bounds_by(held, "role") if held else {},
+        roofline=held,
+        roofline_refusal=refusal,
+        findings=_merged(held, told),
+        idle=gaps,
+        outliers=tuple(find_outliers(cut)),
+        warnings=tuple(dict.fromkeys(w if w.source else w.at(source) for w in warnings)),
+    )
+
+
+def _main_steps(steps: pl.DataFrame, phase: str | None) -> tuple[str | None, pl.DataFrame]:
+    whole = steps.filter("complete", pl.col("kernels") > 0, pl.col("phase") != "dummy")
+    if phase is not None:
+        own = steps.filter("complete", pl.col("kernels") > 0, pl.col("phase") == phase)
+        if own.is_empty():
+            known = ", ".join(sorted(whole["phase"].unique().to_list())) or "none"
+            raise RooflineError(f"the trace has no complete {phase} step (phases of its complete steps: {known})")
+        return phase, own
+    if whole.is_empty():
+        return None, whole
+    sums = whole.group_by("phase").agg(pl.col("kernel_sum_ns").sum()).sort("kernel_sum_ns", "phase", descending=True)
+    phases = sums["phase"].to_list()
+    main = "decode" if "decode" in phases else phases[0]
+    return main, whole.filter(pl.col("phase") == main)
+
+
+def _roofline(trace: Trace, request: Request, *, stated: bool) -> tuple[Roofline | None, str | None]:
+    try:
+        return roofline(trace, request), None
+    except RooflineError as error:
+        if stated:
+            raise
+        return None, str(error)
+
+
+def _merged(held: Roofline | None, told: list[Finding]) -> tuple[Finding, ...]:
+    """Findings of the roofline and of the names; what both tell, once; the target last.
+
+    The roofline knows what can be won, so its target is taken unless it could not tell one.
+    """
+    if held is None:
+        return tuple(told)
+    known = {finding.code for finding in held.findings}
+    extra = [finding for finding in told if finding.code not in known]
+    found = sorted(
+        [*held.findings[:-1], *extra], key=lambda finding: (finding.worth_ns is None, -(finding.worth_ns or 0.0))
+    )
+    own = held.findings[-1:]
+    target = next((finding for finding in told if finding.code == "target"), None)
+    if target is not None and (not own or own[0].message.startswith("What to attack is not known")):
+        return (*found, *own, target)
+    return (*found, *own)
+
+
+def gather_diff(before: TraceView, after: TraceView, phase: str | None = None) -> Sides:
+    """Compare two traces.
+
+    Raises:
+        TraceError: no phase occurs in both.
+    """
+    return Sides(before, after, diff(before.trace, after.trace, phase=phase))
+
+
+def gather_ranks(traces: TraceSet) -> tuple[RankComparison | None, tuple[TraceWarning, ...]]:
+    """Compare the ranks where there are several; where they cannot be compared, a warning says why."""
+    if len(traces) < 2:
+        return None, ()
+    try:
+        found = compare(traces)
+    except TraceError as error:
+        return None, (TraceWarning("ranks_not_compared", f"ranks were not compared: {error.reason}"),)
+    return found, found.warnings
+
+
+def gather_serving(paths: Sequence[str]) -> ServingView:
+    """Read serving results: one curve a configuration; two paths are also compared as before and after.
+
+    Raises:
+        TraceError: a path holds no result.
+    """
+    found = [read(path) for path in paths]
+    warnings = [warning for one in found for warning in one.warnings]
+    if len(found) != 2:
+        listed = series([result for one in found for result in one.results])
+        return ServingView({one.name: one.points for one in listed}, None, tuple(warnings))
+    curves = {name: group(one.results) for name, one in zip(("before", "after"), found, strict=True)}
+    try:
+        compared = compare_serving(found[0].results, found[1].results)
+    except TraceError as error:
+        warnings.append(TraceWarning("serving_not_compared", f"the serving results were not compared: {error}"))
+        return ServingView(curves, None, tuple(warnings))
+    return ServingView(curves, compared, (*warnings, *compared.warnings))

@@ -1,0 +1,237 @@
+"""Sections on more than one trace: what changed, ranks side by side, serving results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from traceanalyzer.analysis.diff import change
+from traceanalyzer.problems import TraceError
+from traceanalyzer.ranks import RankComparison
+from traceanalyzer.ranks.findings import findings, layout_words
+from traceanalyzer.report.html.figures import plot
+from traceanalyzer.report.html.gather import ServingView, Sides
+from traceanalyzer.report.html.parts import Fact, Facts, Part, PlotPart, Section, Text, bullets, section, table
+from traceanalyzer.report.html.tables import Spec, build
+from traceanalyzer.report.plots import change_by_role, time_by_rank
+from traceanalyzer.report.serving import HEADLINE, SHOW_COLUMNS, show_rows
+from traceanalyzer.report.text import duration, percent, plural, visible
+from traceanalyzer.serving.series import Series
+
+MOST_ROWS = 300
+
+
+def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
+    """What changed, by role and by kernel position."""
+    found = sides.diff
+    rows = found.rows.with_columns(
+        how=pl.struct("name_before", "name_after").map_elements(
+            lambda pair: change(pair["name_before"], pair["name_after"]), return_dtype=pl.String
+        )
+    ).filter(pl.col("delta_ns").abs() >= 0.5)
+    roles = rows.group_by("role").agg(pl.col("before_ns", "after_ns", "delta_ns").sum())
+    by_role = [
+        Spec("role", "text", lambda row: row["role"] or "other"),
+        Spec("before", "time", "before_ns"),
+        Spec("after", "time", "after_ns"),
+        Spec("change", "time", "delta_ns"),
+        Spec("of the change", "share", lambda row: row["delta_ns"] / _delta(sides)),
+    ]
+    by_kernel = [
+        Spec("role", "text", lambda row: row["role"] or "other"),
+        Spec("kernel before", "name", "name_before"),
+        Spec(
+            "kernel after", "name", lambda row: row["name_after"] if row["name_after"] != row["name_before"] else None
+        ),
+        Spec("what changed", "text", "how"),
+        Spec("where", "text", _where),
+        Spec("before", "time", "before_ns"),
+        Spec("after", "time", "after_ns"),
+        Spec("change", "time", "delta_ns"),
+    ]
+    ordered = roles.sort([pl.col("delta_ns").abs(), pl.col("role")], descending=[True, False])
+    told = ", ".join(f"{role} {_signed(delta)}" for role, delta in ordered.head(4).select("role", "delta_ns").rows())
+    figure = plot(change_by_role(found), "change", f"Bars: change of a step's device time by role. Largest: {told}.")
+    phases = [
+        f"{row['phase']}{_batch(row['requests'])}: {row['steps_before']} before, {row['steps_after']} after"
+        for row in found.matched.iter_rows(named=True)
+    ]
+    return section(
+        "changes",
+        "What changed",
+        [
+            Facts(figures),
+            PlotPart(figure),
+            table(build("change-roles", "Device time of a step by role", by_role, ordered.to_dicts())),
+            table(
+                build(
+                    "change-kernels",
+                    "Device time of a step by kernel position, largest change first",
+                    by_kernel,
+                    rows.to_dicts(),
+                    limit=MOST_ROWS,
+                    filterable=True,
+                )
+            ),
+            Text(
+                f"Not in any row: {_signed(found.unattributed_ns)}. Steps compared: {'; '.join(phases)}. Kernels are "
+                "paired by section, kind of block, role and order, not by name.",
+                "note",
+            ),
+        ],
+    )
+
+
+def _batch(requests: int | None) -> str:
+    return "" if requests is None else f" of batch {requests}"
+
+
+def _delta(sides: Sides) -> float:
+    return (sides.diff.after_step_ns - sides.diff.before_step_ns) or 1.0
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    if row["section"] != "block":
+        return row["section"] or ""
+    return f"{row['blocks']} {row['block_kind'] + ' ' if row['block_kind'] else ''}blocks"
+
+
+def _signed(ns: float) -> str:
+    return f"{'+' if ns > 0 else '−' if ns < 0 else ''}{duration(abs(ns))}"
+
+
+def ranks_section(found: RankComparison | None) -> Section | None:
+    """Ranks side by side; null for a single one."""
+    if found is None:
+        return None
+    specs = [
+        Spec("rank", "count", "rank"),
+        Spec("stage", "count", "stage"),
+        Spec("layers", "count", "layers"),
+        Spec("computing", "time", "compute_ns"),
+        Spec("communication", "time", "comm_ns"),
+        Spec("of which exposed", "time", "exposed_comm_ns"),
+        Spec("idle", "time", "idle_ns"),
+        Spec("first to last event", "time", "span_ns"),
+    ]
+    calls = [
+        Spec("collective", "text", "kind"),
+        Spec("ranks", "text", lambda row: _ranks(json.loads(row["group"]))),
+        Spec("calls", "count", "calls"),
+        Spec("transfer", "time", "transfer_ns"),
+        Spec("waiting", "time", lambda row: _waited(found, row)),
+        Spec("last in most calls", "text", lambda row: _late(found, row)),
+    ]
+    causes = [
+        Spec("late rank", "count", "rank"),
+        Spec("role", "text", "role"),
+        Spec("kernel", "name", lambda row: row["name"] or "(idle: launched late)"),
+        Spec("calls", "count", "calls"),
+        Spec("longer by", "time", "extra_ns"),
+        Spec("others waited", "time", "wait_ns"),
+    ]
+    members = found.per_rank.to_dicts()
+    parts: list[Part | None] = [
+        Text(
+            f"{plural(len(found.members), 'rank')}, layout {layout_words(found.layout)}; "
+            f"clocks by {found.clocks.method}."
+        ),
+        bullets([(_worth(finding.worth_ns), visible(finding.message)) for finding in findings(found)]),
+        PlotPart(plot(time_by_rank(found), "rankplot", "Bars: computing, exposed communication and idle time by rank")),
+        table(build("ranks-table", "Time of each rank over the recording", specs, members)),
+        table(build("collectives", "Collectives", calls, found.collectives.to_dicts(), limit=MOST_ROWS)),
+        table(build("causes", "What made ranks late", causes, found.causes.to_dicts(), limit=MOST_ROWS)),
+    ]
+    return section("ranks", "Ranks", parts)
+
+
+def _worth(worth_ns: float | None) -> str:
+    return "" if worth_ns is None else f"{duration(worth_ns)} a step:"
+
+
+def _ranks(ranks: list[int]) -> str:
+    return ", ".join(map(str, ranks)) if len(ranks) <= 4 else f"{ranks[0]}, {ranks[1]} … {ranks[-1]} ({len(ranks)})"
+
+
+def _own_waits(found: RankComparison, row: Mapping[str, Any]) -> pl.DataFrame:
+    return found.waits.filter(pl.col("kind") == row["kind"], pl.col("group") == row["group"])
+
+
+def _waited(found: RankComparison, row: Mapping[str, Any]) -> int:
+    return int(_own_waits(found, row)["wait_ns"].sum())
+
+
+def _late(found: RankComparison, row: Mapping[str, Any]) -> str | None:
+    late = _own_waits(found, row).filter(pl.col("late_calls") > 0).sort("late_calls", "rank", descending=[True, False])
+    if late.is_empty() or not row["calls"]:
+        return None
+    first = late.row(0, named=True)
+    return f"rank {first['rank']} ({percent(first['late_calls'] / row['calls'])})"
+
+
+def serving_section(view: ServingView | None) -> Section | None:
+    """Tokens/s over concurrency, the figures at each load, and the comparison of two sides."""
+    if view is None:
+        return None
+    from traceanalyzer.report.serving_plot import serving_figure
+
+    parts: list[Part | None] = []
+    try:
+        figure = serving_figure(view.curves)
+        named = ", ".join(visible(name) for name in list(view.curves)[:6])
+        parts.append(
+            PlotPart(plot(figure, "serveplot", f"Curves: output tokens/s over concurrent requests, for {named}"))
+        )
+    except TraceError as error:
+        parts.append(Text(f"No plot: {error.reason}."))
+    parts += [_comparison(view), _loads(view)]
+    return section("serving", "Serving results", parts)
+
+
+def _loads(view: ServingView) -> Part | None:
+    rows = show_rows([Series(name, tuple(points)) for name, points in view.curves.items()])
+    titles = {"p99_e2el_ms": "P99 latency, ms", "p99_ttft_ms": "P99 TTFT, ms", "p99_tpot_ms": "P99 TPOT, ms"}
+    specs = [
+        Spec("result", "text", "result"),
+        Spec("concurrency", "number", "concurrency", 0),
+        Spec("request rate", "number", "request_rate", 2),
+        Spec("runs", "count", "runs"),
+        *(
+            Spec(titles.get(key, f"{title}, ms" if key.endswith("_ms") else title), "number", key, 2)
+            for key, title in SHOW_COLUMNS
+        ),
+        Spec("completed", "count", "completed"),
+        Spec("failed", "count", "failed"),
+    ]
+    return table(build("loads", "Results at each load; means, where runs were repeated", specs, rows, limit=MOST_ROWS))
+
+
+def _comparison(view: ServingView) -> Part | None:
+    compared = view.comparison
+    if compared is None:
+        return None
+    rows = [
+        {
+            "load": "any" if one.load.concurrency is None else f"{one.load.concurrency:g}",
+            "metric": HEADLINE[one.metric],
+            "before": None if one.before is None else one.before.mean,
+            "after": None if one.after is None else one.after.mean,
+            "change": None if one.percent is None else one.percent / 100,
+            "verdict": one.verdict or "not judged",
+        }
+        for one in compared.changes
+        if one.metric in HEADLINE
+    ]
+    specs = [
+        Spec("concurrency", "text", "load"),
+        Spec("metric", "text", "metric"),
+        Spec("before", "number", "before", 2),
+        Spec("after", "number", "after", 2),
+        Spec("change", "share", "change"),
+        Spec("verdict", "text", "verdict"),
+    ]
+    fair = "" if compared.comparable else " The sides did not have the same work: no verdicts."
+    return table(build("compared", f"Before and after. {compared.method}{fair}", specs, rows, filterable=True))

@@ -1,0 +1,285 @@
+"""The sections of a page that are about one trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from traceanalyzer.analysis.roofline.bounds import Bound
+from traceanalyzer.problems import TraceError
+from traceanalyzer.report.html.figures import plot
+from traceanalyzer.report.html.gather import TraceView
+from traceanalyzer.report.html.parts import Folded, Part, PlotPart, Section, StripPart, Text, bullets, section, table
+from traceanalyzer.report.html.strip import strips_of
+from traceanalyzer.report.html.tables import Spec, build
+from traceanalyzer.report.html.verdict import step_name
+from traceanalyzer.report.idle import EXPLAINED
+from traceanalyzer.report.plots import block_strip, kernels_by_time
+from traceanalyzer.report.text import duration, percent, plural
+
+MOST_KERNELS = 300
+MOST_STEPS = 400
+MOST_GAPS = 50
+MOST_HOST = 40
+
+
+def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], dict[str, Any]]:
+    """Return the sections on a trace and the kernels behind its strips; ``prefix`` keeps ids apart."""
+    strips, kernels = strips_of(view, f"{prefix}strip")
+    sections = [
+        _split(view, prefix),
+        section(
+            f"{prefix}blocks",
+            "Transformer blocks",
+            [
+                Text("Choose a block to see its kernels.", "note") if strips else None,
+                *(StripPart(strip) for strip in strips),
+                *_block_parts(view, prefix, found=bool(strips)),
+            ],
+        ),
+        _hotspots(view, prefix),
+        _roofline(view, prefix),
+        _idle(view, prefix),
+    ]
+    return sections, kernels
+
+
+def _bound(bounds: Mapping[str, Bound], row: Mapping[str, Any], field: str) -> Any:
+    bound = bounds.get(row["name"])
+    return getattr(bound, field) if bound is not None else None
+
+
+def _per_step(view: TraceView) -> bool:
+    return view.kernels.steps > 0
+
+
+def _split(view: TraceView, prefix: str) -> Section:
+    time = "per_step_ns" if _per_step(view) else "total_ns"
+    rows = view.roles.rows.sort(time, descending=True, nulls_last=True)
+    total = float(rows[time].sum()) or 1.0
+    bounds = view.role_bounds
+    specs = [
+        Spec("role", "text", lambda row: row["name"] or "other"),
+        Spec("time a step" if _per_step(view) else "time", "time", time),
+        Spec("share", "share", lambda row: (row[time] or 0.0) / total),
+        Spec("kernels", "count", "count"),
+        Spec("bound", "text", lambda row: _bound(bounds, row, "bound")),
+        Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
+        Spec("headroom a step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
+    ]
+    title = f"Kernel time of a {step_name(view)}, by role" if _per_step(view) else "Kernel time, by role"
+    figure = kernels_by_time(view.roles, "role", limit=14, title=title)
+    largest = ", ".join(
+        f"{row['name'] or 'other'} {percent((row[time] or 0.0) / total)}" for row in rows.head(4).iter_rows(named=True)
+    )
+    made = build(f"{prefix}roles", "Kernel time by role", specs, rows.to_dicts(), totals={"name": "all", time: total})
+    return section(
+        f"{prefix}split",
+        "Where a step's time goes" if _per_step(view) else "Where the time goes",
+        [
+            PlotPart(plot(figure, f"{prefix}role", f"Bars: {title}. Largest: {largest}.")) if rows.height else None,
+            table(made),
+            Folded(f"All {plural(view.cut.steps.height, 'step')}", (steps_part,))
+            if (steps_part := _steps(view, prefix)) is not None
+            else None,
+        ],
+    )
+
+
+def _steps(view: TraceView, prefix: str) -> Part | None:
+    specs = [
+        Spec("device", "count", "device"),
+        Spec("step", "count", "step"),
+        Spec("phase", "text", lambda row: row["phase"] + ("" if row["complete"] else ", cut off")),
+        Spec("requests", "count", "requests"),
+        Spec("tokens", "count", "tokens"),
+        Spec("context tokens", "count", "kv_tokens"),
+        Spec("first to last event", "time", "span_ns"),
+        Spec("kernel time", "time", "kernel_sum_ns"),
+        Spec("idle before", "time", "idle_before_ns"),
+        Spec("kernels", "count", "kernels"),
+        Spec("blocks", "count", "blocks"),
+        Spec("confidence", "number", "confidence", 2),
+        Spec("marker", "text", "label"),
+    ]
+    rows = view.cut.steps.to_dicts()
+    made = build(f"{prefix}steps", "Steps in order of time", specs, rows, limit=MOST_STEPS, filterable=True)
+    return table(made)
+
+
+def _block_parts(view: TraceView, prefix: str, *, found: bool) -> list[Part | None]:
+    if not found:
+        return [Text("No transformer blocks were found.")]
+    try:
+        main = view.cut.only(phase=view.phase) if view.phase else view.cut
+        figure = block_strip(main, view.trace.rank)
+    except TraceError:
+        return []
+    caption = "Kernel time of each block, stacked by part of the model"
+    return [PlotPart(plot(figure, f"{prefix}stack", caption), ""), table(_variants(view, prefix))]
+
+
+def _variants(view: TraceView, prefix: str) -> Any:
+    steps = view.steps if view.steps.height else view.cut.steps
+    blocks = view.cut.blocks.join(steps.select("device", "step"), on=["device", "step"], nulls_equal=True, how="semi")
+    rows = (
+        blocks.group_by("variant", maintain_order=True)
+        .agg(
+            pl.col("kind").drop_nulls().mode().sort().first(),
+            pl.col("block").n_unique().alias("blocks"),
+            pl.col("kernels", "kernel_sum_ns").median(),
+            pl.col("first_kernel").mode().sort().first(),
+        )
+        .sort("variant")
+    )
+    specs = [
+        Spec("variant", "text", "variant"),
+        Spec("kind", "text", "kind"),
+        Spec("blocks", "count", "blocks"),
+        Spec("kernels", "count", "kernels"),
+        Spec("kernel time of a block", "time", "kernel_sum_ns"),
+        Spec("first kernel", "name", "first_kernel"),
+    ]
+    return build(f"{prefix}variants", "Variants: blocks with the same kernels", specs, rows.to_dicts())
+
+
+def _hotspots(view: TraceView, prefix: str) -> Section:
+    bounds = view.kernel_bounds
+    specs = [
+        Spec("kernel", "name", lambda row: row["name"] or "unknown"),
+        Spec("role", "text", "role"),
+        Spec("time a step", "time", "per_step_ns"),
+        Spec("total", "time", "total_ns") if not _per_step(view) else Spec("mean", "time", "mean_ns"),
+        Spec("share", "share", "share"),
+        Spec("runs", "count", "count"),
+        Spec("p99", "time", "p99_ns"),
+        Spec("tile", "text", "tile"),
+        Spec("types", "text", "dtypes"),
+        Spec("warps", "count", "num_warps"),
+        Spec("bound", "text", lambda row: _bound(bounds, row, "bound")),
+        Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
+        Spec("headroom a step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
+    ]
+    made = build(
+        f"{prefix}kernels",
+        "Kernels by total time",
+        specs,
+        view.kernels.rows.to_dicts(),
+        limit=MOST_KERNELS,
+        filterable=True,
+    )
+    copies = int(view.kernels.copies["total_ns"].sum()) if view.kernels.copies.height else 0
+    return section(
+        f"{prefix}hotspots",
+        "Hotspots",
+        [
+            table(made),
+            Text(f"Copies and memsets beside these kernels: {duration(copies)} in all.", "note") if copies else None,
+        ],
+    )
+
+
+def _roofline(view: TraceView, prefix: str) -> Section:
+    held = view.roofline
+    if held is None:
+        return section(f"{prefix}roofline", "Roofline", [Text(f"No roofline: {view.roofline_refusal}")])
+    specs = [
+        Spec("work", "text", lambda row: row["row"].label),
+        Spec("kernels a step", "count", lambda row: row["row"].count),
+        Spec("measured", "time", lambda row: row["row"].measured_ns),
+        Spec("floor", "time", lambda row: row["row"].floor_ns),
+        Spec("headroom", "time", lambda row: row["row"].headroom_ns),
+        Spec("of roof", "share", lambda row: row["row"].roof_share),
+        Spec("bound", "text", lambda row: row["row"].bound if row["row"].plausible else "above its roof: implausible"),
+        Spec("FLOP a byte", "number", lambda row: row["row"].intensity),
+        Spec("GB/s", "number", lambda row: row["row"].gbps, 0),
+        Spec("TFLOP/s", "number", lambda row: row["row"].tflops),
+        Spec("rests on", "text", lambda row: "; ".join(row["row"].basis[-1:])),
+    ]
+    made = build(
+        f"{prefix}roof", "Work of a step against its roofs", specs, [{"row": row} for row in held.rows], filterable=True
+    )
+    return section(f"{prefix}roofline", "Roofline", [_roofline_plot(view, prefix), table(made)])
+
+
+def _roofline_plot(view: TraceView, prefix: str) -> Part:
+    from traceanalyzer.report.roofline_plot import roofline_figure
+
+    assert view.roofline is not None
+    try:
+        figure = roofline_figure(view.roofline)
+    except TraceError as error:
+        return Text(f"{error.reason[:1].upper()}{error.reason[1:]}.")
+    description = "Roofline plot: speed over arithmetic intensity of each kind of work; the table below has the figures"
+    return PlotPart(plot(figure, f"{prefix}roofplot", description))
+
+
+def _idle(view: TraceView, prefix: str) -> Section:
+    found = view.idle
+    parts: list[Part | None] = [*(Text(line) for line in _idle_lines(view))]
+    parts.append(_communication(view))
+    classes = (
+        found.gaps.group_by("place", "cause")
+        .agg(gaps=pl.len(), total_ns=pl.col("dur_ns").sum())
+        .sort("total_ns", descending=True)
+    )
+    specs = [
+        Spec("where", "text", "place"),
+        Spec("why", "text", lambda row: EXPLAINED[row["cause"]]),
+        Spec("gaps", "count", "gaps"),
+        Spec("total", "time", "total_ns"),
+    ]
+    parts.append(table(build(f"{prefix}gaps", "Gaps by place and cause", specs, classes.to_dicts())))
+    host = [
+        Spec("host event", "name", lambda row: row["name"] or "(no host event recorded)"),
+        Spec("inside", "text", "inside"),
+        Spec("where", "text", "place"),
+        Spec("total", "time", "total_ns"),
+    ]
+    doing = build(
+        f"{prefix}host", "What the host did while the GPU waited for it", host, found.host.to_dicts(), limit=MOST_HOST
+    )
+    longest = [
+        Spec("gap before", "name", "after"),
+        Spec("where", "text", "place"),
+        Spec("cause", "text", "cause"),
+        Spec("step", "count", "step"),
+        Spec("block", "count", "block"),
+        Spec("length", "time", "dur_ns"),
+        Spec("starts at", "time", "start_ns"),
+    ]
+    gaps = build(f"{prefix}longest", "Longest gaps", longest, found.gaps.to_dicts(), limit=MOST_GAPS, filterable=True)
+    parts.append(table(doing))
+    if gaps.rows:
+        parts.append(
+            Folded(f"Longest of {plural(found.gaps.height, 'gap')}", (part,)) if (part := table(gaps)) else None
+        )
+    return section(f"{prefix}idle", "Idle time and communication", parts)
+
+
+def _idle_lines(view: TraceView) -> list[str]:
+    lines = []
+    for row in view.idle.totals.iter_rows(named=True):
+        if row["idle_ns"] is None:
+            lines.append(f"GPU {row['device']}: idle time unknown, because kernels were not recorded.")
+            continue
+        share = row["idle_ns"] / row["span_ns"] if row["span_ns"] else None
+        idle = f"idle {duration(row['idle_ns'])} of {duration(row['span_ns'])} ({percent(share)})"
+        lines.append(f"GPU {row['device']}: {idle}, busy {duration(row['busy_ns'])}.")
+    return lines or [f"{warning.message[:1].upper()}{warning.message[1:]}." for warning in view.idle.warnings]
+
+
+def _communication(view: TraceView) -> Part:
+    items = [
+        (
+            "",
+            f"{'CPU' if t.device is None else f'GPU {t.device}'}: communication kernels {duration(t.comm_sum_ns)}, of "
+            f"which {duration(t.comm_exposed_ns)} ({percent(t.comm_exposed_ns / t.span_ns if t.span_ns else None)} of "
+            "the recording) while no other kernel ran.",
+        )
+        for t in view.timelines
+        if t.comm_sum_ns
+    ]
+    return bullets(items) or Text("No communication kernels were recorded.")
