@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -197,10 +196,15 @@ def _event_texts(window: Window) -> Iterator[bytes]:
     data = window.data.strip(b" \t\r\n,")
     if not data:
         return
-    decode = partial(decode_events, exact=True)
     try:
-        decode(b"[" + data + b"]")
+        _strictly_decoded(b"[" + data + b"]")
     except (msgspec.DecodeError, RecursionError, ValueError):
-        yield from salvage(window.data, decode, exact=True).texts
+        yield from salvage(window.data, _strictly_decoded, exact=True).texts
     else:
         yield data
+
+
+def _strictly_decoded(text: bytes) -> list[Any]:
+    """Decode events, and check what the decoder of events skips."""
+    msgspec.json.decode(text)
+    return decode_events(text, exact=True)

@@ -96,6 +96,15 @@ def test_what_is_beyond_repair_is_counted_and_the_rest_kept(text: str, read_one:
     assert (found.count, found.line) == (2, 19)
 
 
+def test_bytes_that_are_not_utf_8_anywhere_in_an_event_cost_at_most_that_value(text: str, read_one: ReadOne) -> None:
+    for old in ('"dur": 14.2', '"ts": 1032.3', '"grid": [128, 1, 1]', '"correlation": 101', '"External id": 1'):
+        for new in (old.replace('": ', '": "\udcff", "x": '), old.replace('"', '"\udcff', 1)):
+            content = text.replace(old, new, 1).replace('"ts": 1575.0', '"ts": 8796093022209')
+            store = read_one(content.encode("utf-8", "surrogateescape"))
+            assert store.metadata.source.events == 89
+            assert kernels(store).height >= 67
+
+
 @pytest.mark.parametrize(("old", "new"), [("}},\n{", "}}\n{"), ("}},\n{", "}},,\n{"), ("\n],", ",\n],")])
 def test_missing_and_doubled_commas_between_events_cost_nothing(
     old: str, new: str, text: str, read_one: ReadOne

@@ -41,7 +41,11 @@ def times_from_floats(values: Sequence[float | str | None]) -> pl.Series:
 
 def times_from_text(values: Sequence[Raw | None]) -> pl.Series:
     """Return nanoseconds of microseconds written as JSON numbers or strings, without a float in between."""
-    text = pl.Series([None if v is None else bytes(v) for v in values], dtype=pl.Binary).cast(pl.String)
+    raw = [None if v is None else bytes(v) for v in values]
+    try:
+        text = pl.Series(raw, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.ComputeError:  # the JSON decoder does not look into what it hands on as it is
+        text = pl.Series([None if v is None else v.decode("utf-8", "replace") for v in raw], dtype=pl.String)
     text = text.str.strip_chars(' \t\r\n"')
     ns = text.cast(pl.Decimal(38, 3), strict=False).to_physical().cast(pl.Int64, strict=False)
     unread = (ns.is_null() & text.is_not_null()).arg_true()

@@ -211,7 +211,8 @@ def _extra(args: Any) -> str | None:
     if all(getattr(args, marker) is None for marker in EXTRA_MARKERS):
         return None
     kept = ((key, getattr(args, name)) for name, key in EXTRA_KEYS.items())
-    return "{" + ", ".join(f'"{key}": {bytes(raw).decode()}' for key, raw in kept if raw is not None) + "}"
+    texts = (f'"{key}": {bytes(raw).decode("utf-8", "replace")}' for key, raw in kept if raw is not None)
+    return "{" + ", ".join(texts) + "}"
 
 
 def _usable(frame: pl.DataFrame, group: str, first_index: int, decoded: Decoded) -> pl.DataFrame:
