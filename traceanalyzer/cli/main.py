@@ -15,6 +15,7 @@ from traceanalyzer.problems import TraceError
 COMMANDS = {
     "blocks": "the transformer blocks of every step",
     "capture": "record a trace of a running vLLM or SGLang server",
+    "doctor": "what is wrong with a trace file, and a valid copy of it",
     "diff": "what changed between two traces, role by role",
     "estimate": "TTFT, TPOT and tokens/s of a model on GPUs, without running it",
     "gpus": "the GPUs whose limits are known, with sources",
