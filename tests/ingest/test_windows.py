@@ -50,7 +50,6 @@ def test_the_size_of_windows_does_not_matter(
     content = LAYOUTS[layout](document)
     whole = read_one(content)
     monkeypatch.setattr(reading, "WINDOW_BYTES", size)
-    monkeypatch.setattr(reading, "WINDOWS_BEFORE_WORKERS", 1_000_000)
     pieces = read_one(content)
     assert len(pieces.window_starts) > 3
     assert_frame_equal(pieces.scan().sort("index").collect(), whole.scan().sort("index").collect())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from traceanalyzer.problems import TraceError
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "WINDOW_BYTES", 2_000)
-    monkeypatch.setattr(reading, "WINDOWS_BEFORE_WORKERS", 1)
+    monkeypatch.setattr(reading, "WORKERS_FROM_BYTES", 1)
 
 
 def read(path: Path, processes: int) -> Store:
@@ -39,6 +40,20 @@ def test_workers_and_this_process_agree(document: Any, tmp_path: Path) -> None:
     assert codes(here) == codes(there)
     assert here.metadata.warnings == there.metadata.warnings
     assert any(file.name.startswith("device-w") for file in there.directory.iterdir())
+
+
+def test_what_turns_out_to_be_large_is_handed_over_to_workers(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "WINDOW_BYTES", 2_000)
+    monkeypatch.setattr(reading, "WORKERS_FROM_BYTES", 6_000)
+    monkeypatch.setattr(reading, "TYPICAL_RATIO", 1)
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    store = read(path, 2)
+    assert {file.name.split("-")[1][0] for file in store.files("device")} == {"h", "w"}
+    index = store.scan().sort("index").collect()["index"].to_list()
+    assert index == read(path, 0).scan().sort("index").collect()["index"].to_list()
 
 
 @pytest.mark.usefixtures("small_windows")
@@ -74,7 +89,7 @@ def test_the_callers_main_module_is_not_run_again(document: Any, tmp_path: Path)
     script = tmp_path / "script.py"
     script.write_text(
         "from traceanalyzer.ingest import ingest, reading\n"
-        "reading.WINDOW_BYTES, reading.WINDOWS_BEFORE_WORKERS = 2_000, 1\n"
+        "reading.WINDOW_BYTES, reading.WORKERS_FROM_BYTES = 2_000, 1\n"
         "print(ingest(['trace.json'], processes=2).stores[0].metadata.source.events)\n"
     )
     done = subprocess.run([sys.executable, script.name], cwd=tmp_path, capture_output=True, text=True, check=False)

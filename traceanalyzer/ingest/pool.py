@@ -69,7 +69,7 @@ class WorkerPool:
         if self._workers is None:
             self._workers = _start(self._processes)
         if not self._workers:
-            return decode_here(windows, directory)
+            return decode_here(windows, directory, "p")
         return _Run(self._workers, directory).decode(windows)
 
 
@@ -91,13 +91,13 @@ def _start(processes: int) -> list[_Worker]:
     return workers
 
 
-def decode_here(windows: Iterable[Window], directory: Path) -> list[WindowReport]:
+def decode_here(windows: Iterable[Window], directory: Path, prefix: str = "h") -> list[WindowReport]:
     """Do the workers' work in this process.
 
     Raises:
         ListEndedError: see there.
     """
-    writer = PartWriter(directory, "h")
+    writer = PartWriter(directory, prefix)
     decoder = WindowDecoder(writer)
     reports = []
     for window in windows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from traceanalyzer.ingest.container import Plain, describe_unknown
@@ -16,8 +17,11 @@ from traceanalyzer.ingest.window import WindowReport
 from traceanalyzer.problems import TraceError
 
 WINDOW_BYTES = 8 << 20
-WINDOWS_BEFORE_WORKERS = 4
-"""Traces of fewer windows are decoded in this process: starting workers would take longer."""
+WORKERS_FROM_BYTES = 128 << 20
+"""Text from which on workers decode: for less, starting them takes longer than they save."""
+
+TYPICAL_RATIO = 15
+"""How many times smaller a compressed trace is, to tell the size of its text beforehand."""
 
 
 class NoTraceError(TraceError):
@@ -55,7 +59,8 @@ def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, careful
             yield window
 
     try:
-        reports = _decode(windows(), directory, pool)
+        large = size * (TYPICAL_RATIO if plain.layers else 1) >= WORKERS_FROM_BYTES
+        reports = pool.decode(windows(), directory) if large else _decode(windows(), directory, pool)
     except NotATrace as problem:
         kind = TraceError if plain.problems or problem.damaged else NoTraceError
         raise kind(plain.path, _reason(problem, plain)) from None
@@ -74,19 +79,10 @@ def _reason(problem: NotATrace, plain: Plain) -> str:
 
 
 def _decode(windows: Iterator[Window], directory: Path, pool: WorkerPool) -> list[WindowReport]:
-    """Decode windows here, or by the workers where there are many."""
-    first: list[Window] = []
-    for window in windows:
-        first.append(window)
-        if len(first) > WINDOWS_BEFORE_WORKERS:
-            return pool.decode(_chained(first, windows), directory)
-    return decode_here(first, directory)
-
-
-def _chained(waiting: list[Window], rest: Iterator[Window]) -> Iterator[Window]:
-    while waiting:
-        yield waiting.pop(0)
-    yield from rest
+    """Decode windows here, and the rest by the workers where there turn out to be many."""
+    limit = max(1, WORKERS_FROM_BYTES // WINDOW_BYTES)
+    reports = decode_here(islice(windows, limit), directory)
+    return reports if len(reports) < limit else [*reports, *pool.decode(windows, directory)]
 
 
 Progress = Callable[[int, "int | None"], None]
