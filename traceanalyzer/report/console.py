@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from rich import box
 from rich.cells import cell_len
@@ -36,6 +37,7 @@ def table(
     name_column: int | None,
     width: int,
     shorten: Callable[[str, int], str] = short_name,
+    spare: Sequence[int] = (),
 ) -> Table:
     """Build a table that fits the width; the text column is on the left, numbers are right-aligned.
 
@@ -45,17 +47,30 @@ def table(
         name_column: the column of kernel names, which are shortened to the space the others leave; null for none.
         width: of the terminal, in characters.
         shorten: how names lose length; the default knows kernel names.
+        spare: columns, by index, that a narrow terminal does without, the first to go first. A cell that still does
+            not fit is folded onto the next line: a figure never loses digits.
     """
     body = [[visible(cell) for cell in row] for row in rows]
-    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     widths = [max([cell_len(heading), *(cell_len(row[i]) for row in body)]) for i, heading in enumerate(columns)]
-    for i, heading in enumerate(columns):
-        result.add_column(Text(heading), justify="left" if i == (name_column or 0) else "right", no_wrap=True)
     if name_column is not None:
-        taken = sum(w for i, w in enumerate(widths) if i != name_column) + 2 * (len(columns) - 1) + 1
-        space = max(NARROWEST_NAME, width - taken)
+        widths[name_column] = min(widths[name_column], NARROWEST_NAME)
+    kept = list(range(len(columns)))
+    for column in spare:
+        if _taken(widths, kept) <= width:
+            break
+        kept.remove(column)
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for i in kept:
+        justify: Literal["left", "right"] = "left" if i == (name_column or 0) else "right"
+        result.add_column(Text(columns[i]), justify=justify, overflow="fold")
+    if name_column is not None:
+        space = width - _taken(widths, kept) + widths[name_column]
         for row in body:
-            row[name_column] = shorten(row[name_column], space)
+            row[name_column] = shorten(row[name_column], max(NARROWEST_NAME, space))
     for row in body:
-        result.add_row(*(Text(cell) for cell in row))
+        result.add_row(*(Text(row[i]) for i in kept))
     return result
+
+
+def _taken(widths: Sequence[int], kept: Sequence[int]) -> int:
+    return sum(widths[i] for i in kept) + 2 * (len(kept) - 1) + 1

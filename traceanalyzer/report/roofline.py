@@ -13,6 +13,9 @@ from traceanalyzer.report.text import cut_middle, duration, percent, plural, us,
 
 SCHEMA = "traceanalyzer/roofline/1"
 
+LEAST_NEEDED = ("TFLOP/s", "GB/s", "FLOP/B", "n")
+"""Columns that a narrow terminal does without, the first to go first."""
+
 CSV_COLUMNS = (
     "role",
     "kind",
@@ -161,7 +164,8 @@ def render(found: Roofline, assumed: WhatIf | None, limit: int, width: int) -> G
         for row in shown
     ]
     parts: list[Any] = [*(Text(visible(line), style="bold") for line in _title(found)), Text()]
-    parts.append(table(columns, rows, name_column=0, width=width, shorten=cut_middle))
+    spare = [columns.index(heading) for heading in LEAST_NEEDED]
+    parts.append(table(columns, rows, name_column=0, width=width, shorten=cut_middle, spare=spare))
     if rest:
         left = duration(sum(row.measured_ns for row in rest))
         parts.append(Text(f"  and {plural(len(rest), 'more row')} with {left} (--limit 0 shows all)"))

@@ -187,7 +187,7 @@ def _changes_by_load(found: Comparison, width: int) -> Any:
             cells.append(f"{share} {one.verdict}" if one is not None and one.verdict else share)
         rows.append((Group(load, dict(where), ()).name, *cells))
     heading = ("load", "tok/s before", "after", *(HEADLINE[metric] for metric in metrics))
-    return table(heading, rows, name_column=None, width=width)
+    return table(heading, rows, name_column=None, width=width, spare=range(len(heading) - 1, 3, -1))
 
 
 def _change_cells(change: Change) -> tuple[str, ...]:
@@ -210,7 +210,8 @@ def _load_table(one: Series, width: int, notes: dict[str, None]) -> Any:
         rows.append(cells)
     load = "req rate" if all(p.load.request_rate is not None for p in one.points) else "conc."
     heading = [load, *(label for _, label in SHOW_COLUMNS), "success", *(["runs"] if repeated else [])]
-    return table(heading, rows, name_column=None, width=width)
+    tails = [i for i, label in enumerate(heading) if label == "P99"]
+    return table(heading, rows, name_column=None, width=width, spare=tails)
 
 
 def _cell(point: Group, metric: str, notes: dict[str, None]) -> str:
