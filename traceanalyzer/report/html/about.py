@@ -67,7 +67,7 @@ def warnings_section(views: Sequence[TraceView], data: PageData) -> Section:
         for warning in dict.fromkeys(warnings)
     ]
     specs = [
-        Spec("what", "text", "message"),
+        Spec("what", "long", "message"),
         Spec("events", "count", "count"),
         Spec("place", "text", "place"),
         Spec("file", "text", "source"),
@@ -113,7 +113,7 @@ def next_section(data: PageData) -> Section | None:
         lines.append(
             (f"traceanalyzer report --diff {path} AFTER.json.gz -o diff.html", "after a change: what it brought")
         )
-    return section("next", "What to run next", [Commands(tuple(lines))])
+    return section("next", "What to run next", [Commands(tuple(lines))], short="Next")
 
 
 def how_section(views: Sequence[TraceView], data: PageData) -> Section:
@@ -140,4 +140,5 @@ def how_section(views: Sequence[TraceView], data: PageData) -> Section:
             Text("For the roofline of this trace:") if basis else None,
             bullets(basis),
         ],
+        short="Method",
     )

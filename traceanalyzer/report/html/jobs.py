@@ -188,7 +188,7 @@ def serving_section(view: ServingView | None) -> Section | None:
     except TraceError as error:
         parts.append(Text(f"No plot: {error.reason}."))
     parts += [_comparison(view), _loads(view)]
-    return section("serving", "Serving results", parts)
+    return section("serving", "Serving results", parts, short="Serving")
 
 
 def _loads(view: ServingView) -> Part | None:
@@ -200,7 +200,12 @@ def _loads(view: ServingView) -> Part | None:
         Spec("request rate", "number", "request_rate", 2),
         Spec("runs", "count", "runs"),
         *(
-            Spec(titles.get(key, f"{title}, ms" if key.endswith("_ms") else title), "number", key, 2)
+            Spec(
+                titles.get(key, f"{title}, ms" if key.endswith("_ms") else title),
+                "number",
+                key,
+                1 if key.endswith("_ms") else 2,
+            )
             for key, title in SHOW_COLUMNS
         ),
         Spec("completed", "count", "completed"),

@@ -109,6 +109,7 @@ def _trace_page(data: PageData, view: TraceView) -> Page:
         "overview",
         "At a glance",
         [Facts(key_figures(view)), bullets(found) if found else None],
+        short="Overview",
     )
     return Page(
         title=f"{_name(view)}: where a step's time goes",
@@ -142,7 +143,7 @@ def _diff_page(data: PageData) -> Page:
                 block: [[name + offset, *rest] for name, *rest in rows] for block, rows in strip.items()
             }
         parts: list[Part | None] = [Text(visible(view.path), "note"), Facts(key_figures(view))]
-        nested.append(section(f"{prefix}trace", f"{title}: {_name(view)}", parts, own))
+        nested.append(section(f"{prefix}trace", f"{title}: {_name(view)}", parts, own, short=title))
     return Page(
         title="Two traces compared",
         kicker=f"traceanalyzer report: {visible(cut_middle(sides.before.path, 180))} → "
@@ -198,7 +199,7 @@ def _subject(view: TraceView) -> tuple[tuple[str, str], ...]:
         facts.append(("model", "unknown"))
     facts.append(("GPU", ", ".join(gpus) or ("none, CPU only" if view.trace.cpu_only else "unknown")))
     if metadata.rank is not None:
-        world = f" of {metadata.world_size}" if metadata.world_size else ""
+        world = f" of {metadata.world_size} ranks" if (metadata.world_size or 1) > 1 else ""
         facts.append(("rank", f"{metadata.rank}{world}"))
     if metadata.base_time_ns:
         try:

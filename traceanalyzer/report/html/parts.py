@@ -87,27 +87,50 @@ class Folded:
     kind: ClassVar[str] = "folded"
 
 
-Part: TypeAlias = "Facts | Text | Bullets | Commands | TablePart | PlotPart | StripPart | Folded"
+@dataclass(frozen=True)
+class Pair:
+    """Two parts side by side where there is room."""
+
+    left: Part
+    right: Part
+    kind: ClassVar[str] = "pair"
+
+
+Part: TypeAlias = "Facts | Text | Bullets | Commands | TablePart | PlotPart | StripPart | Folded | Pair"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it; ``children`` are one level deeper."""
+    """A heading and what stands below it; ``children`` are one level deeper; ``short`` is for navigation."""
 
     id: str
     title: str
+    short: str
     parts: tuple[Part, ...]
     children: tuple[Section, ...] = field(default=())
 
 
-def section(identifier: str, title: str, parts: Sequence[Part | None], children: Sequence[Section] = ()) -> Section:
+def section(
+    identifier: str,
+    title: str,
+    parts: Sequence[Part | None],
+    children: Sequence[Section] = (),
+    short: str | None = None,
+) -> Section:
     """Make a section, without the parts that are null."""
-    return Section(identifier, title, tuple(part for part in parts if part is not None), tuple(children))
+    return Section(
+        identifier, title, short or title, tuple(part for part in parts if part is not None), tuple(children)
+    )
 
 
 def table(made: Table) -> TablePart | None:
     """A table, or null where it has no rows."""
     return TablePart(made) if made.rows else None
+
+
+def pair(left: Part | None, right: Part | None) -> Part | None:
+    """Two parts side by side, or the one there is."""
+    return Pair(left, right) if left is not None and right is not None else left or right
 
 
 def bullets(items: Sequence[tuple[str, str]]) -> Bullets | None:

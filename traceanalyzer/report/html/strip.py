@@ -13,7 +13,7 @@ from traceanalyzer.report.text import duration, plural
 
 MOST_STRIPS = 6
 LEAST_RANGE = 0.10
-"""Share of the slowest block's time that the colours span at least, so that noise is not painted as difference."""
+"""Share of a block's time that the colours span at least, so that noise is not painted as difference."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,9 @@ def _strip(
     )
     times = [float(time) for time in rows["kernel_sum_ns"]]
     low, high = min(times), max(times)
-    cold = max(min(low, high * (1 - LEAST_RANGE)), 0.0)
+    middle = (low + high) / 2
+    half = max((high - low) / 2, middle * LEAST_RANGE / 2)
+    cold, hot = middle - half, middle + half
     kind = "" if phase == "unknown" else f"{phase} "
     partial = "" if steps["complete"].any() else "partial "
     where = "CPU" if device is None else f"GPU {device}"
@@ -107,14 +109,14 @@ def _strip(
                 variant=row["variant"],
                 kind=row["kind"] or "",
                 time_ns=row["kernel_sum_ns"],
-                heat=round((row["kernel_sum_ns"] - cold) / ((high - cold) or 1.0), 3),
+                heat=round((row["kernel_sum_ns"] - cold) / ((hot - cold) or 1.0), 3),
                 height=round(row["kernel_sum_ns"] / (high or 1.0), 3),
                 label=_label(row),
             )
             for row in rows.iter_rows(named=True)
         ),
         coldest=duration(cold),
-        hottest=duration(high),
+        hottest=duration(hot),
         several=rows["variant"].n_unique() > 1,
         notes=tuple(
             f"Block {o.block} is {abs(o.change) * 100:.0f} % {'slower' if o.change > 0 else 'faster'} than its kind "

@@ -9,14 +9,21 @@ from typing import Any, Literal
 from traceanalyzer.names import short_name
 from traceanalyzer.report.text import cut_middle, visible
 
-Kind = Literal["name", "text", "time", "share", "count", "number"]
+Kind = Literal["name", "text", "long", "time", "share", "count", "number"]
 
 NUMERIC = frozenset({"time", "share", "count", "number"})
 NAME_WIDTH = 64
+TIGHT = 26
+"""Characters up to which the cells of a column of text stay on one line."""
+
 LONGEST_NAME = 1500
 """Characters of a kernel name that the page holds; longer ones lose their middle."""
 
-_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
+Unit = tuple[float, str, int]
+MICROSECONDS: Unit = (1e3, "µs", 1)
+MILLISECONDS: Unit = (1e6, "ms", 3)
+LONG_NS = 1e8
+"""Time from which on a table is in ms. One unit a table, so that its figures can be compared at a glance."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +114,14 @@ def build(
     shown = listed[:limit] if limit else listed
     values = [[spec.value(row) for row in shown] for spec in specs]
     kept = [i for i in range(len(specs)) if not hide_empty or not shown or any(v not in (None, "") for v in values[i])]
-    units = {i: _unit([v for v in values[i] if v is not None]) for i in kept if specs[i].kind == "time"}
+    times = [i for i in kept if specs[i].kind == "time"]
+    unit = _unit([value for i in times for value in values[i] if value is not None])
+    units = dict.fromkeys(times, unit)
     columns = tuple(
         Column(
-            f"{specs[i].title}, {units[i][1]}" if i in units else specs[i].title,
+            f"{specs[i].title},\u00a0{units[i][1]}" if i in units else specs[i].title,
             specs[i].kind in NUMERIC,
-            "num" if specs[i].kind in NUMERIC else specs[i].kind,
+            _css(specs[i], values[i]),
         )
         for i in kept
     )
@@ -123,32 +132,44 @@ def build(
     return Table(identifier, caption, columns, body, len(listed) - len(shown), filterable and len(body) > 5, last)
 
 
-def _unit(values: Sequence[float]) -> tuple[float, str]:
-    """One unit for a whole column, so that its figures can be compared at a glance."""
-    largest = max((abs(value) for value in values), default=0.0)
-    return next((unit for unit in _UNITS if largest >= 10 * unit[0]), _UNITS[-1])
+def _css(spec: Spec, values: Sequence[Any]) -> str:
+    if spec.kind in NUMERIC:
+        return "num"
+    short = spec.kind == "text" and all(len(str(value)) <= TIGHT for value in values if value is not None)
+    return "text tight" if short else spec.kind
 
 
-def _cell(spec: Spec, value: Any, unit: tuple[float, str] | None) -> Cell:
+def _unit(values: Sequence[float]) -> Unit:
+    return MILLISECONDS if max((abs(value) for value in values), default=0.0) >= LONG_NS else MICROSECONDS
+
+
+def _cell(spec: Spec, value: Any, unit: Unit | None) -> Cell:
     if value is None:
         return Cell("", "")
     if spec.kind == "name":
         return name_cell(str(value))
-    if spec.kind == "text":
+    if spec.kind in ("text", "long"):
         text = visible(str(value))
         return Cell(text, text.lower())
     return Cell(_number(spec, value, unit), repr(float(value)))
 
 
-def _number(spec: Spec, value: float, unit: tuple[float, str] | None) -> str:
+def _number(spec: Spec, value: float, unit: Unit | None) -> str:
     if unit is not None:
-        scaled = value / unit[0]
-        return f"{scaled:,.2f}" if unit[1] != "µs" else f"{scaled:,.1f}"
+        return _fixed(value / unit[0], unit[2])
     if spec.kind == "share":
-        return f"{value * 100:.1f} %"
+        return f"{_fixed(value * 100, 1)} %"
     if spec.kind == "count":
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
     return f"{value:,.{spec.digits}f}"
+
+
+def _fixed(value: float, digits: int) -> str:
+    """A number with some decimals; one that would read as zero without being it is bounded instead."""
+    least = 10**-digits
+    if value and abs(value) < least / 2:
+        return f"<{least:.{digits}f}" if value > 0 else f">−{least:.{digits}f}"
+    return f"{value:,.{digits}f}"
 
 
 def name_cell(name: str) -> Cell:

@@ -11,7 +11,18 @@ from traceanalyzer.analysis.roofline.bounds import Bound
 from traceanalyzer.problems import TraceError
 from traceanalyzer.report.html.figures import plot
 from traceanalyzer.report.html.gather import TraceView
-from traceanalyzer.report.html.parts import Folded, Part, PlotPart, Section, StripPart, Text, bullets, section, table
+from traceanalyzer.report.html.parts import (
+    Folded,
+    Part,
+    PlotPart,
+    Section,
+    StripPart,
+    Text,
+    bullets,
+    pair,
+    section,
+    table,
+)
 from traceanalyzer.report.html.strip import strips_of
 from traceanalyzer.report.html.tables import Spec, build
 from traceanalyzer.report.html.verdict import step_name
@@ -23,6 +34,8 @@ MOST_KERNELS = 300
 MOST_STEPS = 400
 MOST_GAPS = 50
 MOST_HOST = 40
+PAIRED_INCHES = 6.2
+"""Width of a figure that stands beside a table."""
 
 
 def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], dict[str, Any]]:
@@ -38,6 +51,7 @@ def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], di
                 *(StripPart(strip) for strip in strips),
                 *_block_parts(view, prefix, found=bool(strips)),
             ],
+            short="Blocks",
         ),
         _hotspots(view, prefix),
         _roofline(view, prefix),
@@ -60,17 +74,18 @@ def _split(view: TraceView, prefix: str) -> Section:
     rows = view.roles.rows.sort(time, descending=True, nulls_last=True)
     total = float(rows[time].sum()) or 1.0
     bounds = view.role_bounds
+    in_steps = view.roles.steps if view.phase else 0
     specs = [
         Spec("role", "text", lambda row: row["name"] or "other"),
         Spec("time a step" if _per_step(view) else "time", "time", time),
         Spec("share", "share", lambda row: (row[time] or 0.0) / total),
-        Spec("kernels", "count", "count"),
+        Spec("kernels a step" if in_steps else "kernels", "count", lambda row: _each(row.get("count"), in_steps)),
         Spec("bound", "text", lambda row: _bound(bounds, row, "bound")),
         Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
         Spec("headroom a step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
     ]
     title = f"Kernel time of a {step_name(view)}, by role" if _per_step(view) else "Kernel time, by role"
-    figure = kernels_by_time(view.roles, "role", limit=14, title=title)
+    figure = kernels_by_time(view.roles, "role", limit=14, title=title, width=PAIRED_INCHES)
     largest = ", ".join(
         f"{row['name'] or 'other'} {percent((row[time] or 0.0) / total)}" for row in rows.head(4).iter_rows(named=True)
     )
@@ -79,13 +94,17 @@ def _split(view: TraceView, prefix: str) -> Section:
         f"{prefix}split",
         "Where a step's time goes" if _per_step(view) else "Where the time goes",
         [
-            PlotPart(plot(figure, f"{prefix}role", f"Bars: {title}. Largest: {largest}.")) if rows.height else None,
-            table(made),
-            Folded(f"All {plural(view.cut.steps.height, 'step')}", (steps_part,))
+            pair(PlotPart(plot(figure, f"{prefix}role", f"Bars: {title}. Largest: {largest}.")), table(made)),
+            Folded(f"Steps one by one ({view.cut.steps.height:,})", (steps_part,))
             if (steps_part := _steps(view, prefix)) is not None
             else None,
         ],
+        short="Time",
     )
+
+
+def _each(count: int | None, steps: int) -> float | None:
+    return None if count is None else count / (steps or 1)
 
 
 def _steps(view: TraceView, prefix: str) -> Part | None:
@@ -114,11 +133,11 @@ def _block_parts(view: TraceView, prefix: str, *, found: bool) -> list[Part | No
         return [Text("No transformer blocks were found.")]
     try:
         main = view.cut.only(phase=view.phase) if view.phase else view.cut
-        figure = block_strip(main, view.trace.rank)
+        figure = block_strip(main, view.trace.rank, width=PAIRED_INCHES)
     except TraceError:
         return []
     caption = "Kernel time of each block, stacked by part of the model"
-    return [PlotPart(plot(figure, f"{prefix}stack", caption), ""), table(_variants(view, prefix))]
+    return [pair(PlotPart(plot(figure, f"{prefix}stack", caption)), table(_variants(view, prefix)))]
 
 
 def _variants(view: TraceView, prefix: str) -> Any:
@@ -139,7 +158,7 @@ def _variants(view: TraceView, prefix: str) -> Any:
         Spec("kind", "text", "kind"),
         Spec("blocks", "count", "blocks"),
         Spec("kernels", "count", "kernels"),
-        Spec("kernel time of a block", "time", "kernel_sum_ns"),
+        Spec("time of a block", "time", "kernel_sum_ns"),
         Spec("first kernel", "name", "first_kernel"),
     ]
     return build(f"{prefix}variants", "Variants: blocks with the same kernels", specs, rows.to_dicts())
@@ -149,18 +168,19 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
     bounds = view.kernel_bounds
     specs = [
         Spec("kernel", "name", lambda row: row["name"] or "unknown"),
-        Spec("role", "text", "role"),
         Spec("time a step", "time", "per_step_ns"),
-        Spec("total", "time", "total_ns") if not _per_step(view) else Spec("mean", "time", "mean_ns"),
+        *([] if _per_step(view) else [Spec("total", "time", "total_ns")]),
         Spec("share", "share", "share"),
-        Spec("runs", "count", "count"),
-        Spec("p99", "time", "p99_ns"),
+        Spec("role", "text", "role"),
         Spec("tile", "text", "tile"),
-        Spec("types", "text", "dtypes"),
-        Spec("warps", "count", "num_warps"),
         Spec("bound", "text", lambda row: _bound(bounds, row, "bound")),
         Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
         Spec("headroom a step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
+        Spec("runs", "count", "count"),
+        Spec("mean", "time", "mean_ns"),
+        Spec("p99", "time", "p99_ns"),
+        Spec("types", "text", "dtypes"),
+        Spec("warps", "count", "num_warps"),
     ]
     made = build(
         f"{prefix}kernels",
@@ -196,12 +216,20 @@ def _roofline(view: TraceView, prefix: str) -> Section:
         Spec("FLOP a byte", "number", lambda row: row["row"].intensity),
         Spec("GB/s", "number", lambda row: row["row"].gbps, 0),
         Spec("TFLOP/s", "number", lambda row: row["row"].tflops),
-        Spec("rests on", "text", lambda row: "; ".join(row["row"].basis[-1:])),
     ]
-    made = build(
-        f"{prefix}roof", "Work of a step against its roofs", specs, [{"row": row} for row in held.rows], filterable=True
+    reasons = [
+        Spec("work", "text", lambda row: row["row"].label),
+        Spec("kernels", "name", lambda row: row["row"].names[0] if row["row"].names else None),
+        Spec("rests on", "long", lambda row: "; ".join(row["row"].basis)),
+    ]
+    rows = [{"row": row} for row in held.rows]
+    why = table(build(f"{prefix}reasons", "Kinds of work, most time first", reasons, rows))
+    made = build(f"{prefix}roof", "Work of a step against its roofs", specs, rows)
+    return section(
+        f"{prefix}roofline",
+        "Roofline",
+        [_roofline_plot(view, prefix), table(made), Folded("What each row rests on", (why,)) if why else None],
     )
-    return section(f"{prefix}roofline", "Roofline", [_roofline_plot(view, prefix), table(made)])
 
 
 def _roofline_plot(view: TraceView, prefix: str) -> Part:
@@ -256,7 +284,7 @@ def _idle(view: TraceView, prefix: str) -> Section:
         parts.append(
             Folded(f"Longest of {plural(found.gaps.height, 'gap')}", (part,)) if (part := table(gaps)) else None
         )
-    return section(f"{prefix}idle", "Idle time and communication", parts)
+    return section(f"{prefix}idle", "Idle time and communication", parts, short="Idle")
 
 
 def _idle_lines(view: TraceView) -> list[str]:

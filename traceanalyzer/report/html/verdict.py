@@ -35,9 +35,13 @@ def _step_sentence(view: TraceView) -> str:
     if step is None:
         return f"No complete step was found; the trace holds {duration(view.kernels.total_ns)} of kernel time."
     top = next(iter(_roles_by_step(view)), None)
-    what = f"{top['name'] or 'other'} takes {percent(top['step_share'])} of its kernel time" if top else ""
-    batch = _batch(view)
-    return f"A {step}{batch} takes {duration(median_span(view))}; {what}."
+    start = f"A {step}{_batch(view)} takes {duration(median_span(view))}"
+    if top is None:
+        return f"{start}."
+    share = percent(top["step_share"])
+    if top["name"] in (None, "other"):
+        return f"{start}; {share} of its kernel time is in kernels of unknown role."
+    return f"{start}; {top['name']} takes {share} of its kernel time."
 
 
 def step_name(view: TraceView) -> str | None:

@@ -21,10 +21,15 @@ LETTERS_FIT = 72
 """Blocks up to which each has its letter."""
 
 
-def block_strip(found: Segmentation, rank: int | None = None) -> Figure:
+def block_strip(found: Segmentation, rank: int | None = None, width: float = style.WIDTH) -> Figure:
     """Draw the kernel time of every block, the median over the steps of a phase; a strip a device and phase.
 
     Complete steps are taken where there are any. At most four strips are drawn, those with most steps.
+
+    Args:
+        found: the segmentation of a trace.
+        rank: named in the title, where it is not 0.
+        width: of the figure, inches.
 
     Raises:
         TraceError: there are no blocks.
@@ -34,11 +39,12 @@ def block_strip(found: Segmentation, rank: int | None = None) -> Figure:
         raise TraceError("plot", "nothing to draw: no transformer blocks were found")
     unusual = find_outliers(found)
     with style.styled():
-        figure = style.new_figure(0.7 + 3.1 * len(strips))
+        figure = style.new_figure(0.7 + 3.1 * len(strips), width)
         for at, (device, phase, steps, times) in enumerate(strips):
             axes = figure.add_subplot(len(strips), 1, at + 1)
             own = [o for o in unusual if o.device == device and o.phase == phase]
-            _strip(axes, _title(rank, device, phase, steps, times), times, own)
+            where = _where(rank, device, len({one[0] for one in strips}))
+            _strip(axes, _title(phase, steps, times) + where, times, own, width)
         _legend(figure, strips)
     return figure
 
@@ -79,15 +85,21 @@ def _times(blocks: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _title(rank: int | None, device: int | None, phase: str, steps: int, times: pl.DataFrame) -> str:
-    where = [] if rank is None else [f"rank {rank}"]
-    where.append("CPU" if device is None else f"GPU {device}")
+def _where(rank: int | None, device: int | None, devices: int) -> str:
+    """Rank and device, as far as they are needed to tell which is shown."""
+    parts = [f", rank {rank}"] if rank else []
+    if devices > 1:
+        parts.append(f", GPU {device}")
+    return "".join(parts)
+
+
+def _title(phase: str, steps: int, times: pl.DataFrame) -> str:
     kind = "" if phase == "unknown" else f"{phase} "
     over = f"median of {plural(steps, kind + 'step')}" if steps > 1 else f"one {kind}step"
-    return f"{plural(times.height, 'transformer block')}, {over}, {', '.join(where)}"
+    return f"{plural(times.height, 'transformer block')}, {over}"
 
 
-def _strip(axes: Axes, title: str, times: pl.DataFrame, unusual: list[Outlier]) -> None:
+def _strip(axes: Axes, title: str, times: pl.DataFrame, unusual: list[Outlier], width: float) -> None:
     axes.set_title(title)
     numbers = times["block"].to_list()
     groups = [name for name in style.ROLE_GROUPS if name in times.columns]
@@ -107,7 +119,7 @@ def _strip(axes: Axes, title: str, times: pl.DataFrame, unusual: list[Outlier]) 
         )
         height = [low + value for low, value in zip(height, values, strict=True)]
     variants = times["variant"].to_list()
-    _ticks(axes, numbers, variants)
+    _ticks(axes, numbers, variants, width)
     for outlier in unusual:
         # Above the tallest bar, where no neighbour is in the way.
         axes.annotate(
@@ -129,9 +141,11 @@ def _strip(axes: Axes, title: str, times: pl.DataFrame, unusual: list[Outlier]) 
     axes.tick_params(length=0)
 
 
-def _ticks(axes: Axes, numbers: list[int], variants: list[str]) -> None:
+def _ticks(axes: Axes, numbers: list[int], variants: list[str], width: float) -> None:
     """Number every few blocks; below each the letter of its variant, where there are several and they fit."""
-    every = next(step for step in (1, 2, 4, 5, 10, 20, 50, 100, 1000) if len(numbers) / step <= 25)
+    every = next(
+        step for step in (1, 2, 4, 5, 10, 20, 50, 100, 1000) if len(numbers) / step <= 25 * width / style.WIDTH
+    )
     lettered = len(set(variants)) > 1 and len(numbers) <= LETTERS_FIT
     axes.set_xticks(numbers[::every], [str(number) for number in numbers[::every]])
     axes.set_xlabel("block; letters: blocks with the same kernels share one" if lettered else "block")

@@ -33,7 +33,7 @@ def change_by_role(found: Diff) -> Figure:
 
 
 def _draw(found: Diff, bars: list[tuple[str, float]]) -> Figure:
-    figure = style.new_figure(1.5 + 0.36 * len(bars))
+    figure = style.new_figure(1.1 + 0.36 * max(len(bars), 2))
     axes = figure.add_subplot()
     delta = found.after_step_ns - found.before_step_ns
     change = f"{duration(found.before_step_ns)} → {duration(found.after_step_ns)}"
@@ -54,10 +54,10 @@ def _draw(found: Diff, bars: list[tuple[str, float]]) -> Figure:
     low, high = (pick([0.0, *(value for _, value in bars)]) for pick in (min, max))
     room = (high - low or 1.0) * 0.24
     axes.set_xlim(low - (room if low < 0 else 0), high + (room if high > 0 else 0))
-    axes.set_ylim(len(bars) - 0.4, -0.6)
+    axes.set_ylim(max(len(bars), 2) - 0.4, -0.6)
     axes.set_yticks(range(len(bars)), [style.label(name, 24) for name, _ in bars])
     axes.axvline(0, color=style.MUTED, linewidth=1.0)
-    axes.set_xlabel("← faster     slower →", color=style.MUTED)
+    axes.set_xlabel("← faster  ·  slower →", color=style.MUTED)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.set_xticks([])
     axes.tick_params(length=0)

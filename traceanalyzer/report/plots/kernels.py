@@ -19,7 +19,9 @@ NAME_LENGTH = 62
 SHORT_LENGTH = 24
 
 
-def kernels_by_time(found: Hotspots, by: str = "kernel", limit: int = MOST_BARS, title: str | None = None) -> Figure:
+def kernels_by_time(
+    found: Hotspots, by: str = "kernel", limit: int = MOST_BARS, title: str | None = None, width: float = style.WIDTH
+) -> Figure:
     """Draw the largest groups of a ranking as bars, and the rest as one.
 
     Bars are the time a step where there are complete steps, else the time in the trace. A bar's colour tells the part
@@ -30,6 +32,7 @@ def kernels_by_time(found: Hotspots, by: str = "kernel", limit: int = MOST_BARS,
         by: what a row of it is: kernel, role or family.
         limit: bars; further rows are summed in one.
         title: what stands above; null for the usual.
+        width: of the figure, inches.
     """
     column = "per_step_ns" if found.steps and found.rows["per_step_ns"].sum() else "total_ns"
     rows = found.rows.filter(pl.col(column) > 0).sort(column, "name", descending=[True, False])
@@ -39,7 +42,7 @@ def kernels_by_time(found: Hotspots, by: str = "kernel", limit: int = MOST_BARS,
     if rest.height:
         bars.append((f"{plural(rest.height, f'more {by}')}", float(rest[column].sum()), None))
     with style.styled():
-        return _draw(bars, total, title or _title(found, by, column), by=by)
+        return _draw(bars, total, title or _title(found, by, column), by=by, width=width)
 
 
 def _bar(row: dict[str, Any], by: str, column: str) -> tuple[str, float, str | None]:
@@ -60,10 +63,10 @@ def _title(found: Hotspots, by: str, column: str) -> str:
     return f"Kernel time of a {found.phase + ' ' if found.phase else ''}step, by {by}"
 
 
-def _draw(bars: list[tuple[str, float, str | None]], total: float, title: str, *, by: str) -> Figure:
+def _draw(bars: list[tuple[str, float, str | None]], total: float, title: str, *, by: str, width: float) -> Figure:
     count = max(len(bars), 1)
     above = by == "kernel"
-    figure = style.new_figure(0.8 + (0.5 if above else 0.34) * count + (0.35 if by != "family" else 0.0))
+    figure = style.new_figure(0.8 + (0.5 if above else 0.34) * count + (0.35 if by != "family" else 0.0), width)
     axes = figure.add_subplot()
     axes.set_title(title)
     for at, (name, value, role) in enumerate(bars):
@@ -73,7 +76,7 @@ def _draw(bars: list[tuple[str, float, str | None]], total: float, title: str, *
             # The name above its bar takes no room beside the axis.
             axes.annotate(name, (0, at - 0.22), (0, 1), textcoords="offset points", va="bottom", fontsize=style.SMALL)
         axes.annotate(
-            f"{duration(value)}  {percent(value / total)}",
+            f"{duration(value)} · {percent(value / total)}",
             (value, at),
             (6, 0),
             textcoords="offset points",
@@ -103,5 +106,10 @@ def _legend(figure: Figure, groups: list[str]) -> None:
     used = [group for group in style.ROLE_GROUPS if group in groups]
     handles = [Patch(color=style.GROUP_COLOURS[group], label=group) for group in used]
     figure.legend(
-        handles=handles, loc="outside lower left", ncols=5, handlelength=1.0, columnspacing=1.2, handletextpad=0.5
+        handles=handles,
+        loc="outside lower left",
+        ncols=5 if figure.get_figwidth() > 7 else 4,
+        handlelength=1.0,
+        columnspacing=1.2,
+        handletextpad=0.5,
     )

@@ -55,7 +55,7 @@ ROLE_GROUPS: dict[str, tuple[str, ...]] = {
         *("moe_gate_up", "moe_down", "moe_combine"),
     ),
     "communication": ("communication",),
-    "before and after blocks": ("embedding", "lm_head", "sampler"),
+    "outside of blocks": ("embedding", "lm_head", "sampler"),
     "norm, copy, other": ("norm", "quantize", "copy", "other"),
 }
 """Roles that share a colour, in the order in which they are stacked."""

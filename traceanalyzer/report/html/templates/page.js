@@ -58,7 +58,7 @@
   function kernelTable(kernels) {
     const table = element("table");
     const head = table.createTHead().insertRow();
-    for (const [title, css] of [["kernel", "name"], ["role", "text"], ["runs", "num"], ["µs", "num"], ["share", "num"]]) {
+    for (const [title, css] of [["kernel", "name"], ["µs", "num"], ["share", "num"], ["role", "text tight"], ["runs", "num"]]) {
       const heading = element("th", title, css);
       heading.scope = "col";
       heading.style.padding = "6px 10px";
@@ -73,10 +73,10 @@
       if (full !== short) cell.title = full;
       row.append(
         cell,
-        element("td", role, "text"),
-        element("td", String(count), "num"),
         element("td", (ns / 1000).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }), "num"),
         element("td", (total ? (ns / total) * 100 : 0).toFixed(1) + " %", "num"),
+        element("td", role, "text tight"),
+        element("td", String(count), "num"),
       );
     }
     return table;
