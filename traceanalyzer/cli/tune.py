@@ -10,6 +10,7 @@ COMMANDS = {
     "configs": "tuned MoE configurations that a vLLM server missed",
     "export": "write rules for vLLM: configuration file, patch, plugin",
     "import": "read measured tiles from files of other programs",
+    "plan": "pick the kernel of a trace that is worth tuning, with its shape",
     "policy": "make rules: the fewest configurations over m that lose little",
     "replay": "try the search on a recorded sweep",
     "run": "measure candidates on the local GPU",
@@ -45,5 +46,5 @@ class LazyTuneGroup(click.Group):
 def tune() -> None:
     """Find a faster tile for a Triton matmul.
 
-    Without a GPU: tune screen. On the GPU: tune run, then tune verify.
+    From a trace: tune plan. Without a GPU: tune screen. On the GPU: tune run, then tune verify.
     """

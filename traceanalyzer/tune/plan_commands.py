@@ -1,0 +1,68 @@
+"""The commands to run after a plan, each ready for a shell."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from traceanalyzer.tune.device import device_of
+from traceanalyzer.tune.plan import Plan, Target
+
+AFTER = "AFTER.json.gz"
+"""Stands for the trace that is recorded once the server runs the new tile."""
+
+
+def next_commands(found: Plan, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return what to run next: screen, run, rules, proof; or what tells more where there is no target.
+
+    Args:
+        found: the plan.
+        paths: the traces as the user gave them.
+    """
+    if found.target is not None:
+        return _tuning(found, found.target, paths)
+    trace = shlex.join(paths)
+    if not any(refusal.candidate.kernel.retunable for refusal in found.refused):
+        return (f"traceanalyzer roofline {trace}",)
+    if found.roofline.model is None:
+        models = found.fitting_models or ("NAME",)
+        gpu = "" if found.roofline.ceilings else " --gpu NAME"
+        return tuple(f"traceanalyzer tune plan {trace} --model {shlex.quote(model)}{gpu}" for model in models)
+    if found.roofline.ceilings is None:
+        return (f"traceanalyzer tune plan {trace} --gpu NAME",)
+    return (f"traceanalyzer roofline {trace}",)
+
+
+def _tuning(found: Plan, target: Target, paths: Sequence[str]) -> tuple[str, ...]:
+    verify = shlex.join(["traceanalyzer", "tune", "verify", "--before", paths[0], "--after", AFTER])
+    bench = target.bench
+    if bench is None:
+        return (verify,)
+    product = target.candidate.product
+    problem = ["--kernel", bench.kernel, "--shape", bench.shape]
+    problem += ["--dtype", bench.dtype] if bench.dtype else []
+    where = _where(found)
+    commands = []
+    if bench.screens and where and product is not None:
+        rows = str(bench.rows(product.common_m))
+        commands.append(["traceanalyzer", "tune", "screen", *problem, *where, "--m", rows])
+    rows = ",".join(str(m) for m in dict.fromkeys(bench.rows(m) for m in target.m))
+    routing = ["--routing", "uniform", "--routing", "skewed"] if bench.experts is not None else []
+    sweep = f"{bench.kernel}.jsonl"
+    commands.append(
+        ["traceanalyzer", "tune", "run", *problem, "--backend", bench.backend, "--m", rows, *routing, "--output", sweep]
+    )
+    rules = ["traceanalyzer", "tune", "policy", sweep]
+    commands.append([*rules, "--where", "routing=uniform"] if routing else rules)
+    return (*map(shlex.join, commands), verify)
+
+
+def _where(found: Plan) -> list[str]:
+    """Options that name the GPU for the screen; none where it does not know it."""
+    gpu = found.roofline.ceilings.gpu if found.roofline.ceilings else None
+    if gpu is None:
+        return []
+    try:
+        return ["--gpu", device_of(None, gpu.name).name]
+    except ValueError:
+        return []

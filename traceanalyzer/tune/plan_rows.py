@@ -1,0 +1,59 @@
+"""Which numbers of rows to tune: those that were seen, and both sides of where a library's own choice flips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from traceanalyzer.names import KernelName
+
+FEW_ROWS_AMD = 16
+"""triton_kernels 3.5.0 on AMD takes 2 warps for at most this many rows and 8 above."""
+
+WARPS_AMD = ("triton_kernels 3.5.0 takes 2 warps up to 16 rows", "triton_kernels 3.5.0 takes 8 warps above 16 rows")
+DEFAULT_TILE = (
+    "without a tuned file, vLLM's default takes its small tile up to as many tokens as experts",
+    "without a tuned file, vLLM's default takes its large tile above as many tokens as experts",
+)
+
+MOST_FLIP_TOKENS = 256
+"""Flips beyond this batch size are not worth a measurement of decode steps."""
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A number of rows on one side of a flip, and why it is worth measuring."""
+
+    m: int
+    why: str
+
+
+def flips(kernel: KernelName, vendor: str | None, experts: int | None, top_k: int | None) -> tuple[Flip, ...]:
+    """Return both sides of every point where the library that owns a kernel changes its mind, in rows.
+
+    Rows come in steps of ``top_k``, so that the sides are the nearest numbers that a batch can have.
+
+    Args:
+        kernel: the kernel.
+        vendor: of the GPU; null where unknown.
+        experts: routed experts of the whole model; null for a dense product.
+        top_k: experts a token; null likewise.
+    """
+    step = top_k or 1
+    if kernel.scheme == "triton_kernels" and vendor == "amd":
+        limit, (below, above) = FEW_ROWS_AMD // step, WARPS_AMD
+    elif is_fused_moe(kernel) and experts is not None and experts < MOST_FLIP_TOKENS:
+        limit, (below, above) = experts, DEFAULT_TILE
+    else:
+        return ()
+    return tuple(Flip(tokens * step, why) for tokens, why in ((limit, below), (limit + 1, above)) if tokens)
+
+
+def is_fused_moe(kernel: KernelName) -> bool:
+    """Whether a kernel is vLLM's (or SGLang's) fused_moe, whose one configuration serves gate_up and down alike."""
+    return kernel.scheme == "triton" and kernel.family == "moe_gemm"
+
+
+def rows_to_tune(seen: Sequence[int], flip: Sequence[Flip]) -> tuple[int, ...]:
+    """Return the rows seen, smallest first, then those of flips that were not seen."""
+    return tuple(dict.fromkeys((*sorted(seen), *(one.m for one in flip))))
