@@ -22,8 +22,11 @@ class Scratch:
     def __init__(self, parent: Path) -> None:
         remove_stale(parent)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-        self._lock: int | None = os.open(self.path / LOCK_FILE, os.O_CREAT | os.O_RDWR, 0o600)
+        # The lock gets its name once it is held: a file of that name without a holder means that the owner died.
+        unnamed = self.path / f"{LOCK_FILE}.new"
+        self._lock: int | None = os.open(unnamed, os.O_CREAT | os.O_RDWR, 0o600)
         _lock(self._lock)
+        unnamed.rename(self.path / LOCK_FILE)
 
     def publish(self, target: Path) -> Path:
         """Rename the directory to ``target``; where another process was first, its directory stays."""
