@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from traceanalyzer.cli.common import (
+    PHASES,
     emit_csv,
     emit_json,
     open_inputs,
@@ -15,8 +16,6 @@ from traceanalyzer.cli.common import (
     table_options,
     warnings_of,
 )
-
-PHASES = ("decode", "prefill", "mixed", "dummy", "unknown")
 
 
 @click.command()

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+PHASES = ("decode", "prefill", "mixed", "dummy", "unknown")
+"""As in analysis.hotspots, which --help must not import."""
+
 paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 """Traces, ingested stores, directories of ranks or archives."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from traceanalyzer.cli.common import (
+    PHASES,
     emit_csv,
     emit_json,
     open_one,
@@ -14,7 +15,6 @@ from traceanalyzer.cli.common import (
     table_options,
     warnings_of,
 )
-from traceanalyzer.cli.hotspots import PHASES
 
 
 @click.command()

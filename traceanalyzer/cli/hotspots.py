@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from traceanalyzer.cli.common import (
+    PHASES,
     emit_csv,
     emit_json,
     open_one,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from traceanalyzer.trace import Trace
 
 GROUPINGS = ("kernel", "role", "family")
-PHASES = ("decode", "prefill", "mixed", "dummy", "unknown")
 
 
 @click.command()
@@ -107,7 +107,7 @@ def with_bounds(
     """
     from traceanalyzer.analysis.roofline import Request, RooflineError, roofline
     from traceanalyzer.analysis.roofline.bounds import bounds_by, by_headroom
-    from traceanalyzer.cli.roofline import given_gpu, given_model
+    from traceanalyzer.cli.request_options import given_gpu, given_model
 
     request = Request(
         model=given_model(stated[0]),

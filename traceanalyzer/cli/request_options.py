@@ -1,0 +1,137 @@
+"""What the commands that hold a trace against a roofline share: model, GPU, workload and layout."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceanalyzer.cli.common import PHASES, open_one
+
+if TYPE_CHECKING:
+    from traceanalyzer.analysis.roofline import Request
+    from traceanalyzer.hardware import Gpu
+    from traceanalyzer.model import Architecture
+
+OPTIONS = (
+    click.option("--model", help="A built-in name such as gpt-oss-20b, or the path of a config.json."),
+    click.option("--gpu", help="The GPU, where the trace does not tell; `gpus` lists those known."),
+    click.option(
+        "--gpu-file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="A TOML file that describes more GPUs; they come before the built-in ones.",
+    ),
+    click.option("--capture", type=click.Path(exists=True), help="The trace of the graph capture: gives shapes."),
+    click.option(
+        "--phase", type=click.Choice(PHASES), help="Only complete steps of this phase; decode if there are any."
+    ),
+    click.option("--requests", type=click.IntRange(min=1), help="Sequences of a step, instead of its marker."),
+    click.option("--tokens", type=click.IntRange(min=1), help="New tokens of a step."),
+    click.option("--kv-tokens", type=click.IntRange(min=1), help="Tokens of all contexts, new ones included."),
+    click.option("--tp", type=click.IntRange(min=1), help="Tensor-parallel degree."),
+    click.option("--pp", type=click.IntRange(min=1), help="Pipeline-parallel degree."),
+    click.option("--ep", type=click.IntRange(min=1), help="Expert-parallel degree."),
+    click.option(
+        "--experts-hit", type=click.FloatRange(min=0, min_open=True), help="Distinct experts a layer, if known."
+    ),
+    click.option(
+        "--routing-skew", type=click.FloatRange(min=0), default=0.0, help="Zipf exponent of routing; 0: uniform."
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user stated; null where it is left to the trace."""
+
+    model: str | None
+    gpu: str | None
+    gpu_file: Path | None
+    capture: str | None
+    phase: str | None
+    requests: int | None
+    tokens: int | None
+    kv_tokens: int | None
+    tp: int | None
+    pp: int | None
+    ep: int | None
+    experts_hit: float | None
+    routing_skew: float
+
+    def request(self, *, step: int | None = None, no_cache: bool = False) -> Request:
+        """Return what to ask of the roofline analysis.
+
+        Raises:
+            click.UsageError: model or GPU are not known.
+            TraceError: the capture trace cannot be used.
+        """
+        from traceanalyzer.analysis.roofline import Request
+        from traceanalyzer.analysis.roofline.workloads import Stated
+        from traceanalyzer.model import Routing
+
+        return Request(
+            model=given_model(self.model),
+            gpu=given_gpu(self.gpu, self.gpu_file),
+            capture=open_one([self.capture], no_cache=no_cache) if self.capture else None,
+            phase=self.phase,
+            step=step,
+            stated=Stated(self.requests, self.tokens, self.kv_tokens),
+            tp=self.tp,
+            pp=self.pp,
+            ep=self.ep,
+            routing=Routing(skew=self.routing_skew, distinct=self.experts_hit),
+        )
+
+
+def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options above; it receives them as one ``given``."""
+
+    @functools.wraps(command)
+    def wrapped(**arguments: Any) -> Any:
+        given = Given(**{field.name: arguments.pop(field.name) for field in fields(Given)})
+        return command(given=given, **arguments)
+
+    for option in reversed(OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def given_model(model: str | None) -> Architecture | None:
+    """Return the model that the user names, if any.
+
+    Raises:
+        click.UsageError: it is neither built in nor a config.json that can be read.
+    """
+    if model is None:
+        return None
+    from traceanalyzer.model import ModelError, load
+
+    try:
+        return load(model)
+    except ModelError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def given_gpu(gpu: str | None, gpu_file: Path | None) -> Gpu | None:
+    """Return the GPU that the user names, or the only one of a file without a name.
+
+    Raises:
+        click.UsageError: it is not known, or the file is not to be used.
+    """
+    if gpu is None and gpu_file is None:
+        return None
+    from traceanalyzer.hardware import HardwareError, find_gpu, known_gpus, read_gpus
+
+    try:
+        own = read_gpus(gpu_file) if gpu_file else ()
+        if gpu is None:
+            if len(own) != 1:
+                raise HardwareError(f"{gpu_file} describes {len(own)} GPUs: name one with --gpu")
+            return own[0]
+        return find_gpu(gpu, (*own, *known_gpus()))
+    except HardwareError as error:
+        raise click.UsageError(str(error)) from error
