@@ -116,7 +116,9 @@ def match(kernels: pl.DataFrame, compiled: Sequence[CompiledKernel]) -> dict[str
         By name as in the trace. Variants that contradict the threads a block or the shared memory of the events are
         out; where several remain, a field on which they differ is null.
     """
-    seen = kernels.select(pl.col("name").cast(pl.String), pl.col("thread_block").cast(pl.String), "shared_memory").unique()
+    seen = kernels.select(
+        pl.col("name").cast(pl.String), pl.col("thread_block").cast(pl.String), "shared_memory"
+    ).unique()
     found: dict[str, CompiledKernel] = {}
     for (name,), events in seen.group_by("name"):
         variants = [c for c in compiled if c.name == str(name).removesuffix(".kd") and _could_be(c, events)]
