@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -117,10 +117,15 @@ def _problem(warning: TraceWarning) -> Problem:
     return Problem(warning.code, warning.message, *place, effect=effect, source=warning.source)
 
 
-def write_repaired(path: str, target: Path) -> None:
+def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
     """Write every readable event of a trace, and its metadata, as valid JSON.
 
     Events are copied as they are written in the file; only those that were mended change.
+
+    Args:
+        path: the trace.
+        target: the copy; gzip where its name ends in .gz.
+        more: events to write behind those of the trace, one JSON object each.
 
     Raises:
         TraceError: the input holds no trace or several, or the copy cannot be written.
@@ -133,7 +138,7 @@ def write_repaired(path: str, target: Path) -> None:
         temporary = Path(name)
         try:
             with os.fdopen(descriptor, "wb") as raw, closing(_compressed(raw, target)) as out:
-                for text in _valid_text(path):
+                for text in _valid_text(path, more):
                     out.write(text)
             temporary.replace(target)
         finally:
@@ -151,7 +156,7 @@ def _compressed(raw: BinaryIO, target: Path) -> BinaryIO:
     return cast(BinaryIO, open_gzip(filename="", mode="wb", compresslevel=2, fileobj=raw))
 
 
-def _valid_text(path: str) -> Iterator[bytes]:
+def _valid_text(path: str, more: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the text of a valid trace, in pieces."""
     inputs.check_file(path)
     size = Path(path).stat().st_size
@@ -160,12 +165,12 @@ def _valid_text(path: str) -> Iterator[bytes]:
         found = next((each for each in traces if each.plain is not None), None)
         if found is None or found.plain is None:
             raise TraceError(path, "no trace in it")
-        yield from _document_text(found.plain)
+        yield from _document_text(found.plain, more)
         if any(each.plain is not None for each in traces):
             raise TraceError(path, "holds several traces: unpack it and repair them one by one")
 
 
-def _document_text(plain: Plain) -> Iterator[bytes]:
+def _document_text(plain: Plain, more: Iterable[bytes]) -> Iterator[bytes]:
     document = Document(plain, WINDOW_BYTES)
     written: set[str] = set()
     separator = b"\n"
@@ -179,6 +184,9 @@ def _document_text(plain: Plain) -> Iterator[bytes]:
                 separator = b",\n"
     except NotATrace as problem:
         raise TraceError(plain.path, str(problem) or describe_unknown(plain.start)) from None
+    for text in more:
+        yield separator + text
+        separator = b",\n"
     rest = _members(document.root, written)
     yield b"\n]" + (b", " + rest.removesuffix(b", ") if rest else b"") + b"}\n"
 

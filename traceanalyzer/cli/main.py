@@ -18,6 +18,7 @@ COMMANDS = {
     "doctor": "what is wrong with a trace file, and a valid copy of it",
     "diff": "what changed between two traces, role by role",
     "estimate": "TTFT, TPOT and tokens/s of a model on GPUs, without running it",
+    "export": "the trace with its steps for Perfetto; tables as CSV, Parquet or Excel",
     "gpus": "the GPUs whose limits are known, with sources",
     "hotspots": "which kernels, roles or families the time goes to",
     "idle": "when the GPU waits, and what the host does meanwhile",

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from traceanalyzer.cli.common import no_cache_option, open_inputs, open_one, show_warnings
-from traceanalyzer.cli.hotspots import PHASES
+from traceanalyzer.cli.request_options import Given, request_options
 
 if TYPE_CHECKING:
-    from traceanalyzer.hardware import Gpu
-    from traceanalyzer.model import Architecture
+    from traceanalyzer.analysis.roofline import Request
     from traceanalyzer.report.html import PageData
     from traceanalyzer.report.html.gather import ServingView, TraceView
     from traceanalyzer.trace import Trace, TraceSet
@@ -30,11 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option("--diff", "two", is_flag=True, help="Compare two traces: PATH is BEFORE and AFTER.")
 @click.option("--serving", multiple=True, metavar="RESULTS", help="Add serving results; twice for before and after.")
-@click.option("--model", help="A built-in name such as gpt-oss-20b, or the path of a config.json.")
-@click.option("--gpu", help="The GPU, where the trace does not tell; `gpus` lists those known.")
-@click.option(
-    "--phase", type=click.Choice(PHASES), help="The phase looked at; decode if there are complete steps of it."
-)
+@request_options
 @click.option(
     "--rank", type=int, help="The rank shown in detail, where the input holds several; the lowest by default."
 )
@@ -44,9 +39,7 @@ def report(
     output: Path,
     two: bool,
     serving: tuple[str, ...],
-    model: str | None,
-    gpu: str | None,
-    phase: str | None,
+    given: Given,
     rank: int | None,
     no_cache: bool,
 ) -> None:
@@ -56,7 +49,6 @@ def report(
     network and can be passed on as one file.
     """
     from traceanalyzer.analysis.roofline import RooflineError
-    from traceanalyzer.cli.roofline import given_gpu, given_model
     from traceanalyzer.report.html import render
     from traceanalyzer.report.plots.style import write_bytes
 
@@ -64,9 +56,9 @@ def report(
         raise click.UsageError("expected a PATH, or --serving RESULTS")
     if two and len(paths) != 2:
         raise click.UsageError(f"--diff compares two traces, got {len(paths)}")
-    stated = (given_model(model), given_gpu(gpu, None), phase)
     try:
-        data = _two(paths, stated, rank, no_cache) if two else _one(paths, stated, rank, no_cache)
+        request = given.request(no_cache=no_cache)
+        data = _two(paths, request, rank, no_cache) if two else _one(paths, request, rank, no_cache)
     except RooflineError as error:
         raise click.UsageError(str(error)) from error
     data = _with_serving(data, serving)
@@ -75,32 +67,29 @@ def report(
     click.echo(f"wrote {output} ({output.stat().st_size / 1000:,.0f} kB)", err=True)
 
 
-Stated = tuple["Architecture | None", "Gpu | None", "str | None"]
-
-
-def _view(trace: Trace, stated: Stated) -> TraceView:
+def _view(trace: Trace, request: Request) -> TraceView:
     from traceanalyzer.report.html import gather_trace
 
-    view = gather_trace(trace, *stated)
+    view = gather_trace(trace, request)
     show_warnings(view.warnings)
     return view
 
 
-def _two(paths: tuple[str, ...], stated: Stated, rank: int | None, no_cache: bool) -> PageData:
+def _two(paths: tuple[str, ...], request: Request, rank: int | None, no_cache: bool) -> PageData:
     from traceanalyzer.report.html import PageData, gather_diff
 
-    before, after = (_view(open_one([path], rank=rank, no_cache=no_cache), stated) for path in paths)
-    return PageData(sides=gather_diff(before, after, stated[2]))
+    before, after = (_view(open_one([path], rank=rank, no_cache=no_cache), request) for path in paths)
+    return PageData(sides=gather_diff(before, after, request.phase))
 
 
-def _one(paths: tuple[str, ...], stated: Stated, rank: int | None, no_cache: bool) -> PageData:
+def _one(paths: tuple[str, ...], request: Request, rank: int | None, no_cache: bool) -> PageData:
     from traceanalyzer.report.html import PageData
     from traceanalyzer.report.html.gather import gather_ranks
 
     if not paths:
         return PageData()
     traces = open_inputs(paths, no_cache=no_cache)
-    view = _view(_chosen(traces, rank), stated)
+    view = _view(_chosen(traces, rank), request)
     ranks, told = gather_ranks(traces)
     return PageData(trace=view, ranks=ranks, warnings=(*traces.warnings, *told))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -11,13 +11,12 @@ from traceanalyzer.analysis.advice import Finding, advice
 from traceanalyzer.analysis.diff import Diff, diff
 from traceanalyzer.analysis.hotspots import Hotspots, hotspots
 from traceanalyzer.analysis.idle import Idle, idle
-from traceanalyzer.analysis.roofline import Request, Roofline, RooflineError, roofline
+from traceanalyzer.analysis.roofline import Request, Roofline, RooflineError
 from traceanalyzer.analysis.roofline.bounds import Bound, bounds_by
 from traceanalyzer.analysis.summary import Timeline, engine_of, timelines
-from traceanalyzer.hardware import Gpu
-from traceanalyzer.model import Architecture
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.ranks import RankComparison, compare
+from traceanalyzer.report.attempt import roofline_or_reason
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.segment.outliers import Outlier, find_outliers
 from traceanalyzer.serving.compare import Comparison
@@ -105,22 +104,20 @@ class PageData:
     warnings: tuple[TraceWarning, ...] = field(default=())
 
 
-def gather_trace(
-    trace: Trace, model: Architecture | None = None, gpu: Gpu | None = None, phase: str | None = None
-) -> TraceView:
+def gather_trace(trace: Trace, request: Request | None = None) -> TraceView:
     """Run every analysis of one trace.
 
     Args:
         trace: one rank's trace.
-        model, gpu: as the user states them; null leaves them to the trace.
-        phase: the phase to look at; null for the main one.
+        request: what the user states of model, GPU, workload and phase; nothing by default.
 
     Raises:
-        RooflineError: model or GPU were stated and contradict the trace.
+        RooflineError: what is stated contradicts the trace, or it has no such phase.
     """
+    asked = request or Request()
     cut = segment(trace)
-    chosen, steps = _main_steps(cut.steps, phase)
-    held, refusal = _roofline(trace, Request(model=model, gpu=gpu, phase=chosen), stated=bool(model or gpu))
+    chosen, steps = _main_steps(cut.steps, asked.phase)
+    held, refusal = roofline_or_reason(trace, replace(asked, phase=chosen))
     gaps = idle(trace)
     told = advice(trace, phase=chosen)
     source = trace.metadata.source.path
@@ -159,15 +156,6 @@ def _main_steps(steps: pl.DataFrame, phase: str | None) -> tuple[str | None, pl.
     phases = sums["phase"].to_list()
     main = "decode" if "decode" in phases else phases[0]
     return main, whole.filter(pl.col("phase") == main)
-
-
-def _roofline(trace: Trace, request: Request, *, stated: bool) -> tuple[Roofline | None, str | None]:
-    try:
-        return roofline(trace, request), None
-    except RooflineError as error:
-        if stated:
-            raise
-        return None, str(error)
 
 
 def _merged(held: Roofline | None, told: list[Finding]) -> tuple[Finding, ...]:
