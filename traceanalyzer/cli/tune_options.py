@@ -24,9 +24,9 @@ FUSED_MOE = "fused_moe"
 KERNELS = (*HOME, FUSED_MOE)
 
 
-def problem_options(kernels: Sequence[str]) -> Callable[[F], F]:
+def problem_options(kernels: Sequence[str], *, required: bool = True) -> Callable[[F], F]:
     """Give a command the options that say what is multiplied."""
-    return lambda command: _with_options(command, _problem_options(kernels))
+    return lambda command: _with_options(command, _problem_options(kernels, required))
 
 
 def _with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
@@ -35,15 +35,15 @@ def _with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
     return command
 
 
-def _problem_options(kernels: Sequence[str]) -> Sequence[Callable[[Any], Any]]:
+def _problem_options(kernels: Sequence[str], required: bool) -> Sequence[Callable[[Any], Any]]:
     return (
         click.option("--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8")), help="Of the activations."),
         click.option(
             "--shape",
-            required=True,
+            required=required,
             help="A known shape's name, or n=5760,k=2880,experts=32,top_k=4. N and K of the product on one rank.",
         ),
-        click.option("--kernel", type=click.Choice(tuple(kernels)), required=True, help="What to tune."),
+        click.option("--kernel", type=click.Choice(tuple(kernels)), required=required, help="What to tune."),
     )
 
 

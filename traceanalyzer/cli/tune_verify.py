@@ -1,4 +1,4 @@
-"""``traceanalyzer tune verify``: what a change of tile brought, before and after measured in turns."""
+"""``traceanalyzer tune verify``: what a change of tile brought, measured in turns or told from results of a server."""
 
 from __future__ import annotations
 
@@ -16,23 +16,32 @@ from traceanalyzer.cli.tune_options import (
     routing_draws,
     usage_errors,
 )
+from traceanalyzer.cli.tune_outcome import check_sides, outcome_options, verify_outcome
 from traceanalyzer.tune.backends import BACKENDS
 
 
 @click.command()
-@problem_options(KERNELS)
+@problem_options(KERNELS, required=False)
 @measure_options
-@click.option("--before", "before_text", required=True, help="The tile so far, such as 32x256x128x1,num_warps=8.")
-@click.option("--after", "after_text", required=True, help="The new one.")
+@click.option("--before", "before_text",
+              help="The tile so far, such as 32x256x128x1,num_warps=8; without --kernel a trace.")  # fmt: skip
+@click.option("--after", "after_text", help="The new tile; without --kernel a trace of the server that runs it.")
+@outcome_options
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Rounds.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=120.0, show_default=True,
               help="Seconds for one candidate.")  # fmt: skip
 def verify(
-    kernel: str, shape: str, dtype: str | None, backend: str, device: str, m_text: str | None,
+    kernel: str | None, shape: str | None, dtype: str | None, backend: str, device: str, m_text: str | None,
     concurrency: str | None, routings: Sequence[str], samples: int, budget_s: float | None, output: Path | None,
-    seed: int, as_json: bool, before_text: str, after_text: str, rounds: int, timeout_s: float,
+    seed: int, as_json: bool, before_text: str | None, after_text: str | None, before_results: str | None,
+    after_results: str | None, phase: str | None, rank: int | None, no_cache: bool, rounds: int, timeout_s: float,
 ) -> None:  # fmt: skip
-    """Prove a change: measure before and after in turns, and say what it brought on the kernel."""
+    """Prove a change: on the kernel, on the step, and on the server.
+
+    With --kernel and --shape, measure two tiles in turns on the local GPU. With two traces as --before and --after,
+    say what the step and the kernels with another tile gained, and whether the change is the tile's. With
+    --before-results and --after-results, compare serving benchmarks.
+    """
     from traceanalyzer.report import tune as report
     from traceanalyzer.report.console import console
     from traceanalyzer.tune.journal import Journal
@@ -40,6 +49,11 @@ def verify(
     from traceanalyzer.tune.spec_text import parse_config
     from traceanalyzer.tune.verify import compare
 
+    results = (before_results, after_results)
+    on_kernel = check_sides(kernel, shape, (before_text, after_text), results)
+    if not on_kernel or kernel is None or shape is None or before_text is None or after_text is None:
+        verify_outcome((before_text, after_text), results, phase, rank, no_cache=no_cache, as_json=as_json)
+        return
     with usage_errors():
         problems = problems_to_measure(kernel, shape, dtype, device, m_text, concurrency)
         draws = routing_draws(problems, routings)
