@@ -31,7 +31,7 @@ edit = st.one_of(
     st.tuples(st.just("insert"), place, st.one_of(st.sampled_from(TOKENS), st.binary(max_size=6))),
     st.tuples(st.just("overwrite"), place, st.one_of(st.sampled_from(TOKENS), st.binary(max_size=6))),
 )
-FUZZ = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def mutated(seed: bytes, edits: list[tuple[str, float, bytes]]) -> bytes:

@@ -259,7 +259,7 @@ class _Run:
             target = directory / str(len(entry.stores))
             target.mkdir()
             try:
-                store = read_trace(found.plain, found.size, target, self._pool)
+                store = read_trace(found.plain, found.size, target, self._pool, before=self.text_bytes)
                 self.text_bytes += store.metadata.text_bytes
             except TraceError as error:
                 shutil.rmtree(target, ignore_errors=True)

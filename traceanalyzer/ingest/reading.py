@@ -28,7 +28,7 @@ class NoTraceError(TraceError):
     """The file is sound as far as it goes, but is no profiler trace (it may lie beside one)."""
 
 
-def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool) -> Store:
+def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, before: int = 0) -> Store:
     """Read a trace from decompressed blocks into a new store in ``directory``.
 
     Args:
@@ -36,19 +36,21 @@ def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool) -> St
         size: bytes as stored, for the report.
         directory: empty, existing.
         pool: workers that may be used.
+        before: text that this run has read already: workers pay for many small traces, too.
 
     Raises:
         TraceError: it is no trace, or no event of it can be used.
     """
+    large = before + size * (TYPICAL_RATIO if plain.layers else 1) >= WORKERS_FROM_BYTES
     try:
-        return _read(plain, size, directory, pool, careful=not plain.can_restart)
+        return _read(plain, size, directory, pool, large=large, careful=not plain.can_restart)
     except ListEndedError:
         shutil.rmtree(directory)
         directory.mkdir()
-        return _read(plain.restarted(), size, directory, pool, careful=True)
+        return _read(plain.restarted(), size, directory, pool, large=large, careful=True)
 
 
-def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, careful: bool) -> Store:
+def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, large: bool, careful: bool) -> Store:
     document = Document(plain, WINDOW_BYTES, careful=careful, count_lines=not plain.can_restart)
     cut_off = False
 
@@ -59,7 +61,6 @@ def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, careful
             yield window
 
     try:
-        large = size * (TYPICAL_RATIO if plain.layers else 1) >= WORKERS_FROM_BYTES
         reports = pool.decode(windows(), directory) if large else _decode(windows(), directory, pool)
     except NotATrace as problem:
         kind = TraceError if plain.problems or problem.damaged else NoTraceError
