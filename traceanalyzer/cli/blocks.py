@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from traceanalyzer.cli.common import (
@@ -16,6 +19,10 @@ from traceanalyzer.cli.common import (
     table_options,
     warnings_of,
 )
+from traceanalyzer.cli.plotting import plot_option, save_plot
+
+if TYPE_CHECKING:
+    from traceanalyzer.segment import Segmentation
 
 
 @click.command()
@@ -24,6 +31,7 @@ from traceanalyzer.cli.common import (
 @click.option("--phase", type=click.Choice(PHASES), help="Only steps of this phase.")
 @rank_option
 @click.option("--device", type=click.IntRange(min=0), help="Only this GPU.")
+@plot_option
 @table_options
 def blocks(
     paths: tuple[str, ...],
@@ -31,6 +39,7 @@ def blocks(
     phase: str | None,
     rank: int | None,
     device: int | None,
+    plot: Path | None,
     as_json: bool,
     as_csv: bool,
     no_cache: bool,
@@ -49,6 +58,8 @@ def blocks(
         raise click.UsageError("no step fits --step, --phase and --device")
     warnings = [warning for trace in traces for warning in warnings_of(trace)]
     show_warnings(warnings)
+    if plot is not None:
+        _draw(ranks, plot)
     if as_json:
         emit_json(report.document(ranks, warnings))
     elif as_csv:
@@ -56,3 +67,22 @@ def blocks(
     else:
         screen = console()
         screen.print(report.render(ranks, screen.width))
+
+
+def _draw(ranks: list[tuple[int | None, Segmentation]], plot: Path) -> None:
+    """Draw the blocks of one rank.
+
+    Raises:
+        click.UsageError: there are several.
+        TraceError: there are no blocks, or the file cannot be written.
+    """
+    from traceanalyzer.problems import TraceError
+    from traceanalyzer.report.plots import block_strip
+
+    if len(ranks) > 1:
+        raise click.UsageError(f"--plot draws one rank, and the input holds {len(ranks)} traces: pick one with --rank")
+    try:
+        figure = block_strip(ranks[0][1], ranks[0][0])
+    except TraceError as error:
+        raise TraceError(str(plot), error.reason) from error
+    save_plot(figure, plot)

@@ -28,6 +28,9 @@ csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print the table
 no_cache_option = click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of ingested traces.")
 
 
+QUIET = "traceanalyzer.quiet"
+"""Where the root context keeps whether --quiet was given."""
+
 rank_option = click.option("--rank", type=int, help="The rank to look at, where the input holds several.")
 
 
@@ -50,6 +53,8 @@ def open_inputs(paths: Iterable[str], *, no_cache: bool = False, output: Path | 
     from traceanalyzer.report.progress import ingest_progress
     from traceanalyzer.trace import open_traces
 
+    if is_quiet():
+        return open_traces(list(paths), cache=not no_cache, output=output)
     with ingest_progress() as progress:
         return open_traces(list(paths), cache=not no_cache, output=output, progress=progress)
 
@@ -81,10 +86,24 @@ def warnings_of(trace: Trace) -> list[TraceWarning]:
     return [w if w.source else w.at(source) for w in (*trace.metadata.warnings, *segment(trace).warnings)]
 
 
+def is_quiet() -> bool:
+    """Whether --quiet was given: neither warnings nor progress are shown."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().meta.get(QUIET))
+
+
+def tell(message: str) -> None:
+    """Print a line on stderr, unless --quiet was given."""
+    if not is_quiet():
+        click.echo(message, err=True)
+
+
 def show_warnings(warnings: Iterable[TraceWarning]) -> None:
-    """Print warnings on stderr, one line each."""
+    """Print warnings on stderr, one line each, unless --quiet was given."""
     from traceanalyzer.report.text import warning_line
 
+    if is_quiet():
+        return
     for warning in warnings:
         click.echo(warning_line(warning), err=True)
 

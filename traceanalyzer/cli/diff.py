@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from traceanalyzer.cli.common import (
@@ -15,6 +17,7 @@ from traceanalyzer.cli.common import (
     table_options,
     warnings_of,
 )
+from traceanalyzer.cli.plotting import plot_option, save_plot
 
 
 @click.command()
@@ -23,6 +26,7 @@ from traceanalyzer.cli.common import (
 @click.option("--phase", type=click.Choice(PHASES), help="Only the complete steps of this phase.")
 @rank_option
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+@plot_option
 @table_options
 def diff(
     before: str,
@@ -30,6 +34,7 @@ def diff(
     phase: str | None,
     rank: int | None,
     limit: int,
+    plot: Path | None,
     as_json: bool,
     as_csv: bool,
     no_cache: bool,
@@ -46,6 +51,10 @@ def diff(
     sides = [open_one([path], rank=rank, no_cache=no_cache) for path in (before, after)]
     found = compare(sides[0], sides[1], phase=phase)
     show_warnings([*warnings_of(sides[0]), *warnings_of(sides[1]), *found.warnings])
+    if plot is not None:
+        from traceanalyzer.report.plots import change_by_role
+
+        save_plot(change_by_role(found), plot)
     if as_json:
         emit_json(report.document(found))
     elif as_csv:

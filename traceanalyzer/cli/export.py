@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 
 import click
 
-from traceanalyzer.cli.common import no_cache_option, open_one, paths_argument, rank_option, show_warnings, warnings_of
+from traceanalyzer.cli.common import (
+    no_cache_option,
+    open_one,
+    paths_argument,
+    rank_option,
+    show_warnings,
+    tell,
+    warnings_of,
+)
 from traceanalyzer.cli.request_options import Given, request_options
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,7 +46,7 @@ def perfetto(paths: tuple[str, ...], output: Path, rank: int | None, no_cache: b
     show_warnings(warnings_of(trace))
     own = write(trace, output)
     how = "" if own else ", events from the ingested columns (without flows and counters)"
-    click.echo(f"wrote {output}{how}: open it in https://ui.perfetto.dev", err=True)
+    tell(f"wrote {output}{how}: open it in https://ui.perfetto.dev")
 
 
 def _table_options(command: F) -> F:
@@ -116,4 +124,4 @@ def _export(
     if not made:
         raise click.UsageError("no roofline can be made of this trace; state --model and --gpu")
     for path in write(made, output):
-        click.echo(f"wrote {path}", err=True)
+        tell(f"wrote {path}")

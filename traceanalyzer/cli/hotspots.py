@@ -19,11 +19,15 @@ from traceanalyzer.cli.common import (
     table_options,
     warnings_of,
 )
+from traceanalyzer.cli.plotting import plot_option, save_plot
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis.hotspots import Hotspots
     from traceanalyzer.analysis.roofline.bounds import Bound
     from traceanalyzer.trace import Trace
+
+MOST_BARS = 30
+"""Bars that a plot has at most."""
 
 GROUPINGS = ("kernel", "role", "family")
 
@@ -42,6 +46,7 @@ GROUPINGS = ("kernel", "role", "family")
 )
 @click.option("--model", help="A built-in name or a config.json: adds bound, share of roof and headroom.")
 @click.option("--gpu", help="The GPU to hold kernels against, where the trace does not tell; `gpus` lists those known.")
+@plot_option
 @table_options
 def hotspots(
     paths: tuple[str, ...],
@@ -53,6 +58,7 @@ def hotspots(
     triton_cache: Path | None,
     model: str | None,
     gpu: str | None,
+    plot: Path | None,
     as_json: bool,
     as_csv: bool,
     no_cache: bool,
@@ -78,6 +84,10 @@ def hotspots(
     if model or gpu:
         found, bounds = with_bounds(trace, found, by, step, (model, gpu))
     show_warnings(warnings_of(trace))
+    if plot is not None:
+        from traceanalyzer.report.plots import kernels_by_time
+
+        save_plot(kernels_by_time(found, by, limit=min(limit or MOST_BARS, MOST_BARS)), plot)
     if as_csv:
         emit_csv(report.CSV_COLUMNS, report.document(found, [], compiled, bounds)["rows"])
         return

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from traceanalyzer import __version__
+from traceanalyzer.cli.common import QUIET
 from traceanalyzer.problems import TraceError
 
 COMMANDS = {
@@ -46,7 +47,7 @@ class LazyGroup(click.Group):
             return None
         module = import_module(f"traceanalyzer.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return command
+        return with_quiet(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands from the table above."""
@@ -67,6 +68,27 @@ class LazyGroup(click.Group):
             raise UnusableInput(
                 f"internal error ({type(error).__name__}: {error}); set TRACEANALYZER_DEBUG=1 for the traceback"
             ) from error
+
+
+def with_quiet(command: click.Command) -> click.Command:
+    """Give a command, and those below it, the option --quiet."""
+    for one in [command, *getattr(command, "commands", {}).values()]:
+        if not any(parameter.name == "quiet" for parameter in one.params):
+            one.params.append(
+                click.Option(
+                    ["-q", "--quiet"],
+                    is_flag=True,
+                    expose_value=False,
+                    callback=_be_quiet,
+                    help="Show neither warnings nor progress; errors remain.",
+                )
+            )
+    return command
+
+
+def _be_quiet(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.find_root().meta[QUIET] = True
 
 
 class UnusableInput(click.ClickException):

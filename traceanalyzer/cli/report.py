@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import no_cache_option, open_inputs, open_one, show_warnings
+from traceanalyzer.cli.common import no_cache_option, open_inputs, open_one, show_warnings, tell
 from traceanalyzer.cli.request_options import Given, request_options
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def report(
     data = _with_serving(data, serving)
     show_warnings(data.warnings)
     write_bytes(render(data).encode(), output)
-    click.echo(f"wrote {output} ({output.stat().st_size / 1000:,.0f} kB)", err=True)
+    tell(f"wrote {output} ({output.stat().st_size / 1000:,.0f} kB)")
 
 
 def _view(trace: Trace, request: Request) -> TraceView:
