@@ -19,6 +19,7 @@ from traceanalyzer.problems import TraceError, TraceWarning
 READ_BYTES = 64 << 10
 OUTPUT_BYTES = 1 << 20
 PIECE_BYTES = 16 << 10
+XZ_MEMORY_BYTES = 256 << 20
 MAX_LAYERS = 4
 MAX_RATIO = 250
 BOMB_FLOOR_BYTES = 1 << 30
@@ -151,7 +152,7 @@ class Plain:
             return self._bounded(_Gunzip(below, self, self.source if seekable else None).blocks())
         makers: dict[str, Callable[[], Any]] = {
             "bzip2": bz2.BZ2Decompressor,
-            "xz": lzma.LZMADecompressor,
+            "xz": lambda: lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES),
             "zstd": lambda: _zstd(self.path),
         }
         return self._bounded(_peel(below, makers[kind], kind, self))
@@ -340,21 +341,29 @@ def _peel(below: Iterator[bytes], make: Callable[[], Decompressor], kind: str, p
         rest = data
         while rest:
             piece, rest = rest[:PIECE_BYTES], rest[PIECE_BYTES:]
+            begun = True
             try:
-                block = decompressor.decompress(piece)
-            except TraceError:
-                raise
+                yield from _pieces(decompressor, piece)
             except Exception as error:  # each package has its own exceptions
                 plain.lost(kind, str(error))
                 return
-            begun = True
-            if block:
-                yield block
             if decompressor.eof:
                 rest = (decompressor.unused_data + rest).lstrip(b"\0")
                 decompressor, begun = make(), False
     if begun:
         plain.ended(kind)
+
+
+def _pieces(decompressor: Any, data: bytes) -> Iterator[bytes]:
+    """Decompress in steps of bounded size, where the package allows that: a few bytes can hold a great many."""
+    if not hasattr(decompressor, "needs_input"):
+        yield decompressor.decompress(data)
+        return
+    block = decompressor.decompress(data, OUTPUT_BYTES)
+    while block:
+        yield block
+        finished = decompressor.eof or decompressor.needs_input
+        block = b"" if finished else decompressor.decompress(b"", OUTPUT_BYTES)
 
 
 def _zstd(path: str) -> Any:
