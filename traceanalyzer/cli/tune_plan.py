@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from traceanalyzer.cli.common import (
+    PHASES,
     emit_json,
     json_option,
     no_cache_option,
@@ -16,7 +17,6 @@ from traceanalyzer.cli.common import (
     show_warnings,
     warnings_of,
 )
-from traceanalyzer.cli.hotspots import PHASES
 
 
 @click.command()
@@ -53,7 +53,7 @@ def plan(
     """
     from traceanalyzer.analysis.roofline import Request, RooflineError
     from traceanalyzer.analysis.roofline.workloads import Stated
-    from traceanalyzer.cli.roofline import given_gpu, given_model
+    from traceanalyzer.cli.request_options import given_gpu, given_model
     from traceanalyzer.model import Routing
     from traceanalyzer.report import tune_plan as report
     from traceanalyzer.report.console import console
