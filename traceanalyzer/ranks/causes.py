@@ -1,6 +1,6 @@
 """Which kernel made a rank late for a collective.
 
-Since the last call that a group shared, all its ranks had the same work to do. What the late rank's kernels took longer
+Since a group's last call, all its ranks had the same work to do. What the late rank's kernels took longer
 than the same kernels of the other ranks (median), kernel by kernel, explains its delay; what no kernel explains is
 idle time: the host launched late.
 """
@@ -29,17 +29,22 @@ CAUSE_SCHEMA: dict[str, pl.DataType] = {
 """One row a late rank and kernel, largest first."""
 
 
-def causes(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def causes(events: pl.DataFrame, calls: pl.DataFrame, called: pl.DataFrame) -> pl.DataFrame:
     """Explain late arrivals: those of each group's EXPLAINED_CALLS longest waits.
 
     Args:
         events: events.EVENT_COLUMNS with ``event``, its row number.
         calls: collectives (no point-to-point transfers) as waiting.split returns them.
+        called: group, rank, start_ns, event of all collectives, those without a partner included: a call ends the
+            work before it also where it could not be paired.
 
     Returns:
         Columns of CAUSE_SCHEMA.
     """
-    found = [_causes_in(events, own) for _, own in calls.group_by("group", maintain_order=True)]
+    of_group = {group: own for (group,), own in called.group_by("group")}
+    found = [
+        _causes_in(events, own, of_group[str(group)]) for (group,), own in calls.group_by("group", maintain_order=True)
+    ]
     order = ["wait_ns", "group", "rank", "name", "role"]
     return (
         pl.concat(found).sort(order, descending=[True, *[False] * 4], nulls_last=True)
@@ -48,7 +53,7 @@ def causes(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _causes_in(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+def _causes_in(events: pl.DataFrame, calls: pl.DataFrame, called: pl.DataFrame) -> pl.DataFrame:
     ordered = (
         calls.group_by("call")
         .agg(
@@ -67,7 +72,8 @@ def _causes_in(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     )
     if late.is_empty():
         return pl.DataFrame(schema=CAUSE_SCHEMA)
-    work = _work_before(events, calls.join(ordered.select("call", "turn"), on="call"), late["turn"])
+    turns = calls.join(ordered.select("call", "turn"), on="call").select("event", "turn")
+    work = _work_before(events, called.join(turns, on="event", how="left"), late["turn"])
     compared = _compared(work, late.select("turn", "late"))
     by_name = compared.group_by("turn", "rank", "name", "role").agg(
         extra_ns=pl.col("extra_ns").sum(),
@@ -114,30 +120,36 @@ def _causes_in(events: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _work_before(events: pl.DataFrame, calls: pl.DataFrame, turns: pl.Series) -> pl.DataFrame:
-    """The events of the group's ranks that run before one of the turns, each with the turn it runs before."""
-    own = events.filter(pl.col("rank").is_in(calls["rank"].unique().implode()))
+def _work_before(events: pl.DataFrame, called: pl.DataFrame, turns: pl.Series) -> pl.DataFrame:
+    """The events of the group's ranks that run before one of the turns, each with the turn it runs before.
+
+    Args:
+        events: of any rank.
+        called: rank, start_ns, event, turn of the group's calls; the turn is null where a call was not paired.
+        turns: those to explain.
+    """
     parts = []
-    wanted = np.zeros(calls["turn"].n_unique(), dtype=np.bool_)
-    wanted[turns.to_numpy()] = True
-    marks = {rank: part for (rank,), part in calls.sort("start_ns").group_by("rank", maintain_order=True)}
+    marks = {rank: part for (rank,), part in called.sort("start_ns").group_by("rank", maintain_order=True)}
+    own = events.filter(pl.col("rank").is_in(called["rank"].unique().implode()))
     for (rank,), part in own.group_by("rank", maintain_order=True):
-        at, turn = marks[rank]["start_ns"].to_numpy(), marks[rank]["turn"].to_numpy()
-        following = np.searchsorted(at, part["start_ns"].to_numpy(), side="left")
-        known = following < len(at)
-        before = turn[np.where(known, following, 0)]
-        parts.append(part.with_columns(turn=pl.Series(before, dtype=pl.UInt32)).filter(known & wanted[before]))
+        following = np.searchsorted(marks[rank]["start_ns"].to_numpy(), part["start_ns"].to_numpy(), side="left")
+        ends = pl.Series(following, dtype=pl.Int64)
+        turn = marks[rank]["turn"].gather(ends.replace(marks[rank].height, None))
+        parts.append(part.with_columns(turn.alias("turn")).filter(pl.col("turn").is_in(turns.implode())))
     return (
         pl.concat(parts)
-        .join(calls.select("event"), on="event", how="anti")
+        .join(called.select("event"), on="event", how="anti")
         .select("rank", "start_ns", "dur_ns", "name", "role", "turn")
     )
 
 
 def _compared(work: pl.DataFrame, late: pl.DataFrame) -> pl.DataFrame:
-    """The late ranks' kernels beside the median of the same kernels on the other ranks."""
+    """The late ranks' kernels beside the median of the same kernels on the other ranks.
+
+    Kernels of one name are counted back from the call, because recordings need not begin at the same kernel.
+    """
     numbered = work.join(late, on="turn").with_columns(
-        k=pl.int_range(pl.len()).over("turn", "rank", "name"),
+        k=pl.int_range(pl.len()).reverse().over("turn", "rank", "name"),
     )
     own = numbered.filter(pl.col("rank") == pl.col("late"))
     others = (

@@ -53,10 +53,11 @@ class RankComparison:
         bases: by group, how it is known which ranks share it.
         unpaired: by kind, group and rank: calls without a partner on the other ranks.
         per_rank: rank, the columns of exposure.EXPOSURE_COLUMNS, stage, layers; over the whole recording.
-        per_step: the same columns and ``steps``, ``wait_ns``: sums over complete steps that are no dummies.
+        by_step: rank, step, the columns of exposure.EXPOSURE_COLUMNS; complete steps that are no dummies.
+        per_step: their sums by rank, ``steps`` and ``wait_ns``.
         pipeline, experts: null where the job has none.
         dummies: rank, steps, dummy_steps, dummy_ns; only ranks that ran a dummy step.
-        calls: every paired call and rank, as waiting.split returns them.
+        calls: every paired call and rank, as waiting.split returns them, with the ``step`` of its rank.
     """
 
     membership: Membership
@@ -68,6 +69,7 @@ class RankComparison:
     bases: dict[str, str]
     unpaired: pl.DataFrame
     per_rank: pl.DataFrame
+    by_step: pl.DataFrame
     per_step: pl.DataFrame
     pipeline: Pipeline | None
     experts: Experts | None
@@ -107,8 +109,9 @@ def compare(traces: TraceSet) -> RankComparison:
     if any(clocks.offsets_ns.values()):
         shift = pl.col("rank").replace_strict(clocks.offsets_ns, return_dtype=pl.Int64)
         events, both, paired = (f.with_columns(pl.col("start_ns") + shift) for f in (events, both, paired))
-    calls = split(paired)
+    calls = split(paired).join(events.select("event", "step"), on="event", how="left", maintain_order="left")
     is_transfer = pl.col("event").is_in(transfers["event"].implode())
+    by_step = exposure(events.filter("counts"), ["rank", "step"])
     layers = layers_of(members)
     stage_of = {rank: place["pp"] for rank, place in layout.coordinates.items()}
     kernels = events.filter("is_kernel")
@@ -118,11 +121,12 @@ def compare(traces: TraceSet) -> RankComparison:
         clocks=clocks,
         collectives=totals(calls),
         waits=waits(calls),
-        causes=causes(kernels, calls.filter(~is_transfer)),
+        causes=causes(kernels, calls.filter(~is_transfer), both.filter(~is_transfer)),
         bases=bases,
         unpaired=unpaired,
         per_rank=_per_rank(events, ranks, stage_of, layers),
-        per_step=_per_step(events, calls, ranks),
+        by_step=by_step,
+        per_step=_per_step(by_step, events, calls, ranks),
         pipeline=find_pipeline(events, calls.filter(is_transfer), layout, layers),
         experts=find_experts(events, calls, stage_of),
         dummies=dummy_steps(members),
@@ -162,9 +166,8 @@ def _per_rank(
     return known.join(exposure(events, ["rank"]), on="rank", how="left").sort("rank")
 
 
-def _per_step(events: pl.DataFrame, calls: pl.DataFrame, ranks: list[int]) -> pl.DataFrame:
+def _per_step(by_step: pl.DataFrame, events: pl.DataFrame, calls: pl.DataFrame, ranks: list[int]) -> pl.DataFrame:
     """Sums over the steps that count, by rank."""
-    by_step = exposure(events.filter("counts"), ["rank", "step"])
     sums = by_step.group_by("rank").agg(pl.len().alias("steps"), pl.col(*EXPOSURE_COLUMNS).sum())
     waited = (
         calls.join(events.filter("counts").select("event"), on="event", how="semi")

@@ -18,16 +18,22 @@ class Experts:
     Attributes:
         per_rank_ns: expert products of each rank in complete steps, dummies included: a rank without requests of its
             own still computes other ranks' tokens.
-        max_over_mean: the busiest rank over the mean.
+        max_over_mean: the busiest rank over the mean, both a step.
         coefficient_of_variation: standard deviation over mean.
+        busiest: the rank whose time is furthest above the mean of its stage.
+        excess_ns: a step, what it takes beyond that mean.
         combine_wait_ns: by rank, waiting in the exchange that follows the experts; null where there is none.
+        mean_combine_wait_ns: the same a step, mean over the ranks.
         parallel: whether tokens are exchanged with other ranks' experts.
     """
 
     per_rank_ns: dict[int, int]
     max_over_mean: float | None
     coefficient_of_variation: float | None
+    busiest: int
+    excess_ns: float
     combine_wait_ns: dict[int, int] | None
+    mean_combine_wait_ns: float | None
     parallel: bool
 
 
@@ -36,44 +42,47 @@ def find_experts(events: pl.DataFrame, calls: pl.DataFrame, stage_of: Mapping[in
 
     Args:
         events: columns of events.EVENT_COLUMNS.
-        calls: collectives as waiting.split returns them, and ``event``.
+        calls: collectives as waiting.split returns them, and ``step``.
         stage_of: pipeline stage of each rank: stages of unequal depth are compared within themselves only.
     """
     role = pl.col("role").cast(pl.String)
-    sums = events.filter(role.is_in(EXPERT_ROLES), "whole").group_by("rank").agg(ns=pl.col("dur_ns").sum()).sort("rank")
+    whole = events.filter("whole")
+    sums = whole.filter(role.is_in(EXPERT_ROLES)).group_by("rank").agg(ns=pl.col("dur_ns").sum()).sort("rank")
     if sums.is_empty():
         return None
+    # Recordings need not hold equally many steps.
+    steps = whole.group_by("rank").agg(steps=pl.col("step").n_unique())
     stages = pl.col("rank").replace_strict(dict(stage_of), default=0, return_dtype=pl.Int32)
-    relative = sums.with_columns(stage=stages).with_columns(load=pl.col("ns") / pl.col("ns").mean().over("stage"))
+    each = sums.join(steps, on="rank", maintain_order="left").with_columns(
+        stage=stages, a_step=pl.col("ns") / pl.col("steps")
+    )
+    mean = pl.col("a_step").mean().over("stage")
+    relative = each.with_columns(load=pl.col("a_step") / mean, excess=pl.col("a_step") - mean)
+    busiest, excess = relative.sort("excess", "rank", descending=[True, False]).select("rank", "excess").row(0)
     exchanged = calls.filter(pl.col("kind").is_in(EXCHANGES))
     loads = relative["load"]
     several = sums.height > 1
     deviation = loads.std(ddof=0) if several else None
     greatest = loads.max() if several else None
+    after = _calls_after_experts(events, exchanged)
+    waited = after.group_by("rank").agg(ns=pl.col("wait_ns").sum(), steps=pl.col("step").n_unique()).sort("rank")
+    waited_a_step = (waited["ns"] / waited["steps"]).mean()
     return Experts(
         per_rank_ns=dict(sums.select("rank", "ns").iter_rows()),
         max_over_mean=greatest if isinstance(greatest, float) else None,
         coefficient_of_variation=deviation if isinstance(deviation, float) else None,
-        combine_wait_ns=_combine_wait(events, exchanged),
+        busiest=busiest,
+        excess_ns=excess,
+        combine_wait_ns=None if waited.is_empty() else dict(waited.select("rank", "ns").iter_rows()),
+        mean_combine_wait_ns=waited_a_step if isinstance(waited_a_step, float) else None,
         parallel=bool(exchanged["kind"].is_in(["dispatch", "combine", "all_to_all"]).any()),
     )
-
-
-def _combine_wait(events: pl.DataFrame, exchanged: pl.DataFrame) -> dict[int, int] | None:
-    """Waiting in the first exchange after the experts of each block."""
-    after = _calls_after_experts(events, exchanged)
-    if after.is_empty():
-        return None
-    waited = after.group_by("rank").agg(ns=pl.col("wait_ns").sum()).sort("rank")
-    return dict(waited.select("rank", "ns").iter_rows())
 
 
 def _calls_after_experts(events: pl.DataFrame, exchanged: pl.DataFrame) -> pl.DataFrame:
     """Exchanges that follow the second expert product of a block, before the next block's."""
     products = (
-        events.filter(pl.col("role").cast(pl.String) == EXPERT_ROLES[1])
-        .select("rank", "start_ns", "step", "block")
-        .sort("start_ns")
+        events.filter(pl.col("role").cast(pl.String) == EXPERT_ROLES[1]).select("rank", "start_ns").sort("start_ns")
     )
     if products.is_empty() or exchanged.is_empty():
         return exchanged.clear()

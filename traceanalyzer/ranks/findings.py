@@ -37,7 +37,7 @@ class Finding:
 
 def findings(found: RankComparison) -> tuple[Finding, ...]:
     """Say what a comparison shows, what limits it first, then the largest worth first."""
-    limits = [*_missing(found), *_single(found), *_incomplete(found)]
+    limits = [*_missing(found), *_single(found), *_incomplete(found), *_unequal(found), *_silent(found)]
     told = [*_communication(found), *_pipeline(found), *_experts(found), *_dummies(found)]
     return (*limits, *sorted(told, key=lambda finding: -(finding.worth_ns or 0)))
 
@@ -68,6 +68,35 @@ def _incomplete(found: RankComparison) -> list[Finding]:
     if len(found.members) > 1 and found.per_step["steps"].sum() == 0:
         return [Finding("no_steps", "no complete step was found: shares of a step cannot be told")]
     return []
+
+
+def _unequal(found: RankComparison) -> list[Finding]:
+    """Ranks of one stage that run different numbers of layers: no replicas of each other."""
+    if not found.layout.coordinates:
+        return []
+    told = []
+    for (stage,), own in found.per_rank.drop_nulls("layers").group_by("stage", maintain_order=True):
+        counts = own.group_by("layers").agg(pl.col("rank").sort()).sort("layers")
+        if counts.height < 2:
+            continue
+        listed = ", ".join(f"{layers} on {_named(ranks)}" for layers, ranks in counts.iter_rows())
+        where = f" of stage {stage}" if found.layout.size("pp") > 1 else ""
+        message = (
+            f"the ranks{where} ran different numbers of layers ({listed}): not the same model, or not the same job"
+        )
+        told.append(Finding("unequal_layers", message))
+    return told
+
+
+def _named(ranks: list[int]) -> str:
+    named = ", ".join(map(str, ranks[:8])) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
+    return f"rank {named}" if len(ranks) == 1 else f"ranks {named}"
+
+
+def _silent(found: RankComparison) -> list[Finding]:
+    if len(found.members) < 2 or found.calls.height or found.unpaired.height:
+        return []
+    return [Finding("no_communication", "no communication between these ranks was recorded")]
 
 
 def axis_of(found: RankComparison, group: str) -> str | None:
@@ -103,27 +132,43 @@ def _communication(found: RankComparison) -> list[Finding]:
 
 
 def _of_axis(found: RankComparison, axis: str, own: pl.DataFrame) -> Finding | None:
-    ranks = own["rank"].unique().to_list()
-    here = found.per_step.filter(pl.col("rank").is_in(ranks))
-    span, steps = float(here["span_ns"].sum()), _mean(here["steps"])
+    # Steps whose calls could not be paired would thin out the shares.
+    here = found.by_step.join(own, on=["rank", "step"], how="semi")
+    span = float(here["span_ns"].sum())
     communicating = float(own["dur_ns"].sum())
-    if not span or not steps or communicating / span < NOTABLE_SHARE:
+    if not span or communicating / span < NOTABLE_SHARE:
         return None
-    step_ns = span / float(here["steps"].sum())
+    step_ns, steps = span / here.height, here.height / here["rank"].n_unique()
     visible = min(1.0, float(here["exposed_comm_ns"].sum()) / max(1.0, float(here["comm_ns"].sum())))
     share = communicating * visible / span
     waiting = float(own["wait_ns"].sum()) / communicating
     link = float(own["transfer_ns"].sum()) * visible / span
     size = len(json.loads(own["group"][0])) if axis == "?" else found.layout.size(axis)
     label = f"{axis.upper()} {size}" if axis != "?" else f"{size} ranks"
+    begun = f"{label}: {_percent(share)} of the step is communication"
+    if _lacks_ranks(found, axis, own):
+        # What the ranks at hand take alike may be waiting for one that is missing.
+        message = (
+            f"{begun}, at least {_percent(waiting)} of that waiting{_culprit(found, own, waiting)}; "
+            f"a faster link wins at most {_percent(link)}"
+        )
+        return Finding("communication", message)
     longest = own.group_by("group", "call").agg(pl.col("wait_ns").max()).group_by("group").agg(pl.col("wait_ns").sum())
     together = _mean(longest["wait_ns"]) / steps * visible
     message = (
-        f"{label}: {_percent(share)} of the step is communication, {_percent(waiting)} of that waiting"
-        f"{_culprit(found, own, waiting)}; all ranks arriving together wins at most {_percent(together / step_ns)}, "
+        f"{begun}, {_percent(waiting)} of that waiting{_culprit(found, own, waiting)}; "
+        f"all ranks arriving together wins at most {_percent(together / step_ns)}, "
         f"a faster link at most {_percent(link)}"
     )
     return Finding("communication", message, together, together / step_ns)
+
+
+def _lacks_ranks(found: RankComparison, axis: str, own: pl.DataFrame) -> bool:
+    """Whether a rank of these groups has no trace."""
+    if not found.membership.missing:
+        return False
+    sizes = [len(json.loads(group)) for group in own["group"].unique().to_list()]
+    return axis == "?" or min(sizes) < found.layout.size(axis)
 
 
 def _culprit(found: RankComparison, own: pl.DataFrame, waiting: float) -> str:
@@ -192,26 +237,17 @@ def _experts(found: RankComparison) -> list[Finding]:
     experts = found.experts
     if experts is None or experts.max_over_mean is None or len(experts.per_rank_ns) < 2:
         return []
-    steps = _mean(found.per_step["steps"])
-    times = experts.per_rank_ns
-    busiest = max(times, key=lambda rank: (times[rank], -rank))
-    mean = sum(times.values()) / len(times)
-    won = max(0.0, times[busiest] - mean) / steps if steps else None
-    step_ns = float(found.per_step["span_ns"].sum()) / max(1.0, float(found.per_step["steps"].sum()))
-    share = won / step_ns if won is not None and step_ns else None
     if experts.max_over_mean < 1 + NOTABLE_SHARE:
         return []
-    waited = experts.combine_wait_ns
-    text = (
-        f"; the ranks wait {_us(sum(waited.values()) / len(waited) / steps)} a step for it in the exchange after"
-        if (waited and steps and sum(waited.values()))
-        else ""
-    )
+    step_ns = _mean(found.by_step["span_ns"])
+    share = experts.excess_ns / step_ns if step_ns else None
+    waited = experts.mean_combine_wait_ns
+    text = f"; the ranks wait {_us(waited)} a step for it in the exchange after" if waited else ""
     message = (
-        f"experts: rank {busiest} computes {experts.max_over_mean:.2f} times the mean "
+        f"experts: rank {experts.busiest} computes {experts.max_over_mean:.2f} times the mean "
         f"(variation {_percent(experts.coefficient_of_variation)}){text}; even load wins at most {_percent(share)}"
     )
-    return [Finding("expert_imbalance", message, won, share)]
+    return [Finding("expert_imbalance", message, experts.excess_ns, share)]
 
 
 def _dummies(found: RankComparison) -> list[Finding]:
