@@ -268,7 +268,7 @@ def place_labels(axes: Axes, points: Sequence[Point], roofs: Sequence[tuple[floa
         box, ring = room.place(centre, (size.width, size.height), _radius(point.share, scale))
         placed.append(box)
         x, y = axes.transData.inverted().transform(((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
-        leader = {"arrowstyle": "-", "color": "#777777", "linewidth": 0.9, "shrinkA": 1, "shrinkB": 0}
+        leader = {"arrowstyle": "-", "color": style.MUTED, "linewidth": 0.9, "shrinkA": 1, "shrinkB": 0}
         axes.annotate(
             point.label,
             (point.x, point.y),

@@ -21,7 +21,7 @@ VARIABLES = {
     style.BLUE: "--blue",
     style.VERMILION: "--vermilion",
     style.GREEN: "--green",
-    style.PINK: "--pink",
+    style.PURPLE: "--purple",
     style.ORANGE: "--orange",
     style.SKY: "--sky",
     style.GREY: "--grey",

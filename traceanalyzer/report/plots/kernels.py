@@ -74,7 +74,8 @@ def _draw(bars: list[tuple[str, float, str | None]], total: float, title: str, *
         axes.barh(at, value, height=0.36 if above else 0.62, color=colour)
         if above:
             # The name above its bar takes no room beside the axis.
-            axes.annotate(name, (0, at - 0.22), (0, 1), textcoords="offset points", va="bottom", fontsize=style.SMALL)
+            place = (0, at - 0.22)
+            axes.annotate(name, place, (0, 1), textcoords="offset points", va="bottom", fontsize=style.SMALL)
         axes.annotate(
             f"{duration(value)} · {percent(value / total)}",
             (value, at),
@@ -91,6 +92,8 @@ def _draw(bars: list[tuple[str, float, str | None]], total: float, title: str, *
     axes.spines["bottom"].set_visible(False)
     axes.spines["left"].set_visible(not above)
     axes.tick_params(length=0)
+    for text in axes.texts:
+        style.fit(text, 0.97 * figure.bbox.width)
     if by != "family":
         _legend(figure, [style.group_of(role) for _, _, role in bars if role is not None])
     return figure

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     ("compute_ns", "computing", style.BLUE, ""),
-    ("exposed_comm_ns", "communication, exposed", style.PINK, "///"),
+    ("exposed_comm_ns", "communication, exposed", style.PURPLE, "///"),
     ("exposed_copy_ns", "copies, exposed", style.GREEN, ""),
     ("idle_ns", "idle", style.GRID, ""),
 )

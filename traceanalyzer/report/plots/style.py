@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceanalyzer.problems import TraceError
-from traceanalyzer.report.text import visible
+from traceanalyzer.report.text import cut_middle, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -28,12 +29,12 @@ PAPER = "#ffffff"
 BLUE = "#0072b2"
 VERMILION = "#d55e00"
 GREEN = "#009e73"
-PINK = "#cc79a7"
+PURPLE = "#aa3377"
 ORANGE = "#e69f00"
 SKY = "#56b4e9"
 GREY = "#8d96a3"
-SERIES = (BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, GREY)
-"""Okabe and Ito's colours without yellow and black, which colour-blind people can tell apart."""
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY)
+"""Okabe and Ito's colours without yellow and black; their pink, which looks grey without green cones, is darker."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
@@ -43,7 +44,7 @@ BOUNDS = {
     "memory": (BLUE, "o"),
     "compute": (VERMILION, "s"),
     "latency": (GREY, "^"),
-    "communication": (PINK, "P"),
+    "communication": (PURPLE, "P"),
     "implausible": (INK, "X"),
 }
 """What bounds a kernel -> colour and marker."""
@@ -60,7 +61,7 @@ ROLE_GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Roles that share a colour, in the order in which they are stacked."""
 
-GROUP_COLOURS = dict(zip(ROLE_GROUPS, (BLUE, VERMILION, PINK, GREEN, GREY), strict=True))
+GROUP_COLOURS = dict(zip(ROLE_GROUPS, (BLUE, VERMILION, PURPLE, SKY, GREY), strict=True))
 GROUP_HATCHES = dict(zip(ROLE_GROUPS, ("", "", "///", "", ""), strict=True))
 _GROUP_OF = {role: group for group, roles in ROLE_GROUPS.items() for role in roles}
 
@@ -132,6 +133,14 @@ def label(text: str, length: int) -> str:
     """Untrusted text as a label: what cannot be printed written out, no longer than ``length``."""
     shown = visible(text)
     return shown if len(shown) <= length else f"{shown[: length - 1]}…"
+
+
+def fit(text: Text, pixels: float) -> None:
+    """Cut the middle of a text that is drawn wider than it may be."""
+    shown = text.get_text()
+    width = text.get_window_extent().width
+    if width > pixels:
+        text.set_text(cut_middle(shown, max(int(len(shown) * pixels / width) - 1, 8)))
 
 
 def time_unit(largest_ns: float) -> tuple[float, str]:
