@@ -154,6 +154,16 @@ def test_the_triton_cache_adds_tile_warps_and_spills(save: Save, tmp_path: Path)
     )
 
 
+def test_what_the_user_stated_is_kept_in_the_commands(save: Save, shared: Path) -> None:
+    path = str(shared / "traces/gpu/qwen3_8b_sglang_decode_mi300x.json.gz")
+    document = plan(path, "--tp", "1", "--phase", "decode")
+    assert all("--tp 1" in command and "--phase decode" in command for command in document["next"])
+    assert check_commands(document)
+    target = plan(str(save(gptoss_20b_decode())), "--rank", "0", "--tp", "1")
+    assert target["next"][-1].endswith("AFTER.json.gz --rank 0")
+    assert check_commands(target)
+
+
 def test_people_read_what_to_tune_and_whole_commands(samples: Path) -> None:
     result = CliRunner().invoke(
         cli, ["tune", "plan", str(samples / "gptoss20b_decode_synthetic.json.gz"), "--no-cache"]

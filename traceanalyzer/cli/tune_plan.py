@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from traceanalyzer.cli.common import (
     PHASES,
@@ -78,10 +79,23 @@ def plan(
     except RooflineError as error:
         raise click.UsageError(str(error)) from error
     show_warnings(warnings_of(trace))
-    commands = next_commands(found, paths)
+    commands = next_commands(found, paths, _stated_options())
     if as_json:
         emit_json(report.document(found, commands))
         return
     screen = console()
     screen.print(report.render(found, screen.width))
     click.echo(report.command_lines(commands))
+
+
+def _stated_options() -> dict[str, str]:
+    """The options with a value that the user wrote, by name."""
+    context = click.get_current_context()
+    return {
+        option.opts[0]: str(context.params[option.name])
+        for option in context.command.params
+        if isinstance(option, click.Option)
+        and option.name
+        and not option.is_flag
+        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from traceanalyzer.tune.device import device_of
 from traceanalyzer.tune.plan import Plan, Target
@@ -11,30 +11,40 @@ from traceanalyzer.tune.plan import Plan, Target
 AFTER = "AFTER.json.gz"
 """Stands for the trace that is recorded once the server runs the new tile."""
 
+NOT_OF_ROOFLINE = ("--triton-cache",)
 
-def next_commands(found: Plan, paths: Sequence[str]) -> tuple[str, ...]:
+
+def next_commands(found: Plan, paths: Sequence[str], stated: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return what to run next: screen, run, rules, proof; or what tells more where there is no target.
 
     Args:
         found: the plan.
         paths: the traces as the user gave them.
+        stated: options as the user gave them, such as ``--tp``: what is run next is of the same rank and layout.
     """
+    options = dict(stated or {})
     if found.target is not None:
-        return _tuning(found, found.target, paths)
-    trace = shlex.join(paths)
+        own = _words(options, ("--rank", "--phase"))
+        return _tuning(found, found.target, paths, own)
+    roofline = shlex.join([*paths, *_words(options, [name for name in options if name not in NOT_OF_ROOFLINE])])
     if not any(refusal.candidate.kernel.retunable for refusal in found.refused):
-        return (f"traceanalyzer roofline {trace}",)
+        return (f"traceanalyzer roofline {roofline}",)
+    trace = shlex.join([*paths, *_words(options, options)])
     if found.roofline.model is None:
         models = found.fitting_models or ("NAME",)
         gpu = "" if found.roofline.ceilings else " --gpu NAME"
         return tuple(f"traceanalyzer tune plan {trace} --model {shlex.quote(model)}{gpu}" for model in models)
     if found.roofline.ceilings is None:
         return (f"traceanalyzer tune plan {trace} --gpu NAME",)
-    return (f"traceanalyzer roofline {trace}",)
+    return (f"traceanalyzer roofline {roofline}",)
 
 
-def _tuning(found: Plan, target: Target, paths: Sequence[str]) -> tuple[str, ...]:
-    verify = shlex.join(["traceanalyzer", "tune", "verify", "--before", paths[0], "--after", AFTER])
+def _words(options: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    return [word for name in names if name in options for word in (name, options[name])]
+
+
+def _tuning(found: Plan, target: Target, paths: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+    verify = shlex.join(["traceanalyzer", "tune", "verify", "--before", paths[0], "--after", AFTER, *own])
     bench = target.bench
     if bench is None:
         return (verify,)
