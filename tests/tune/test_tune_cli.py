@@ -91,7 +91,7 @@ def test_the_interpreter_runs_everything_and_is_marked_as_no_measurement(tmp_pat
     result = tune("run", *GATE_UP, *options, *tiles, "--output", str(sweep), "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    assert document["schema"] == "traceanalyzer/tune_run/1"
+    assert document["schema"] == "traceanalyzer/tune-run/1"
     assert document["measured"] is False
     assert document["device"]["name"] == "Triton interpreter"
     results = document["problems"][0]["results"]

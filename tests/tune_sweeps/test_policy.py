@@ -180,6 +180,6 @@ def test_a_policy_comes_back_from_its_document(tmp_path: Path) -> None:
 )
 def test_an_edited_policy_with_gaps_is_refused(tmp_path: Path, rules: list[object]) -> None:
     path = tmp_path / "rules.json"
-    path.write_text(json.dumps({"schema": "traceanalyzer/policy/1", "rules": rules}))
+    path.write_text(json.dumps({"schema": "traceanalyzer/tune-policy/1", "rules": rules}))
     with pytest.raises(TraceError):
         read_policy(path)

@@ -44,7 +44,7 @@ def progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
 def screen_document(found: Screen, not_compiled: int) -> dict[str, Any]:
     """Return the JSON document of ``tune screen``."""
     return {
-        "schema": "traceanalyzer/tune_screen/1",
+        "schema": "traceanalyzer/tune-screen/1",
         "target_arch": found.device.target.name,
         "gpu": found.device.name,
         "kernel": found.kernel,
@@ -117,7 +117,7 @@ def _number(value: int | None) -> str:
 def run_document(bench: Bench, outcomes: Sequence[Outcome], sweep: Path | None) -> dict[str, Any]:
     """Return the JSON document of ``tune run``."""
     return {
-        "schema": "traceanalyzer/tune_run/1",
+        "schema": "traceanalyzer/tune-run/1",
         **_where(bench),
         "sweep": None if sweep is None else str(sweep),
         "problems": [
@@ -223,7 +223,7 @@ def _run_row(result: Result) -> tuple[str, ...]:
 def verify_document(bench: Bench, compared: Sequence[tuple[Job, Comparison]]) -> dict[str, Any]:
     """Return the JSON document of ``tune verify``."""
     return {
-        "schema": "traceanalyzer/tune_verify/1",
+        "schema": "traceanalyzer/tune-verify/1",
         **_where(bench),
         "problems": [
             {
@@ -268,7 +268,7 @@ def render_verify(bench: Bench, compared: Sequence[tuple[Job, Comparison]], widt
 def points_document(sweep: Sweep) -> dict[str, Any]:
     """Return the JSON document of ``tune import``."""
     return {
-        "schema": "traceanalyzer/tune_points/1",
+        "schema": "traceanalyzer/tune-points/1",
         "points": [_point(point) for point in sweep.points],
         "warnings": [warning.to_dict() for warning in sweep.warnings],
     }

@@ -10,7 +10,7 @@ from rich.text import Text
 from traceanalyzer.report.text import plural, visible
 from traceanalyzer.tune.moe_configs import Lookup, Missing
 
-SCHEMA = "traceanalyzer/configs/1"
+SCHEMA = "traceanalyzer/tune-configs/1"
 
 
 def document(found: Lookup) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from traceanalyzer.report.text import percent, plural
 from traceanalyzer.tune.replay import SAMPLES, Replay
 
-SCHEMA = "traceanalyzer/replay/1"
+SCHEMA = "traceanalyzer/tune-replay/1"
 
 
 def document(found: Replay) -> dict[str, Any]:

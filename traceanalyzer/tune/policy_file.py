@@ -11,7 +11,7 @@ from traceanalyzer.problems import TraceError
 from traceanalyzer.tune.formats.gather import scalars
 from traceanalyzer.tune.policy import Policy, Rule
 
-SCHEMA = "traceanalyzer/policy/1"
+SCHEMA = "traceanalyzer/tune-policy/1"
 
 
 def policy_document(policy: Policy, max_regret: float) -> dict[str, Any]:
