@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from traceanalyzer.display import facts_html
 from traceanalyzer.ingest import Effort, IngestResult, Source, Store, TraceMetadata, ingest
 from traceanalyzer.ingest.ranks import missing_ranks, world_size
 from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
@@ -41,6 +42,18 @@ class Trace:
         if self.store is None:
             return self.events.filter(pl.col("cat").cast(pl.String).is_in(categories))
         return self.store.scan(categories).with_columns(pl.col("start_ns") - self.metadata.base_ns)
+
+    def _repr_html_(self) -> str:
+        """Return what Jupyter shows; reads nothing but metadata."""
+        known = {
+            "rank": self.rank,
+            "of": self.metadata.world_size,
+            "GPUs": len(self.metadata.device_properties) or None,
+            "events": f"{self.metadata.source.events:,}",
+            "warnings": len(self.metadata.warnings) or None,
+        }
+        facts = {name: str(value) for name, value in known.items() if value is not None}
+        return facts_html(f"Trace {self.metadata.source.path}", facts)
 
     @property
     def rank(self) -> int | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from traceanalyzer.analysis.hotspots import tile_text
+from traceanalyzer.display import NotebookView
 from traceanalyzer.names import normalise, parse
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.segment import segment
@@ -19,7 +20,7 @@ from traceanalyzer.trace import Trace
 
 
 @dataclass(frozen=True, eq=False)
-class Diff:
+class Diff(NotebookView):
     """Two traces compared. A step's time is the sum of its device events (kernels, copies, memsets), in ns.
 
     Attributes:

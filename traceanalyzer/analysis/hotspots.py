@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from traceanalyzer.display import NotebookView
 from traceanalyzer.names import KernelName, parse
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace
@@ -15,7 +16,7 @@ PHASES = ("decode", "prefill", "mixed", "dummy", "unknown")
 
 
 @dataclass(frozen=True, eq=False)
-class Hotspots:
+class Hotspots(NotebookView):
     """Kernel time by group, largest first.
 
     Attributes:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from traceanalyzer.analysis.host import HostTime, host_time
+from traceanalyzer.display import NotebookView
 from traceanalyzer.intervals import union_ns
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import segment
@@ -22,7 +23,7 @@ CAUSES = ("host", "device", "unknown")
 
 
 @dataclass(frozen=True, eq=False)
-class Idle:
+class Idle(NotebookView):
     """The gaps of a trace.
 
     Attributes:

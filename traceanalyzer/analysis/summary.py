@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from traceanalyzer.display import NotebookView
 from traceanalyzer.hardware import DeviceName, recognise
 from traceanalyzer.intervals import union_ns
 from traceanalyzer.names import parse
@@ -17,7 +18,7 @@ COMMUNICATION = "communication"
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class Timeline(NotebookView):
     """One device of one rank. Times in ns.
 
     Attributes:

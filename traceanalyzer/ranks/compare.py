@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from traceanalyzer.display import NotebookView
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.ranks.causes import causes
 from traceanalyzer.ranks.clocks import BASE_TIME, Clocks, align
@@ -40,7 +41,7 @@ _PAIRED_INPUT = ("group", "kind", "rank", "step", "start_ns", "dur_ns", "counts"
 
 
 @dataclass(frozen=True, eq=False)
-class RankComparison:
+class RankComparison(NotebookView):
     """Ranks side by side. Times in ns.
 
     Attributes:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from traceanalyzer.display import NotebookView
 from traceanalyzer.problems import TraceWarning
 
 STEP_SCHEMA: dict[str, pl.DataType] = {
@@ -61,7 +62,7 @@ PLACEMENT_SCHEMA: dict[str, pl.DataType] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Segmentation:
+class Segmentation(NotebookView):
     """A trace cut up.
 
     Attributes:

@@ -8,6 +8,7 @@ import polars as pl
 
 from traceanalyzer.analysis.advice import Finding
 from traceanalyzer.analysis.roofline.ceilings import Ceilings
+from traceanalyzer.display import NotebookView
 from traceanalyzer.hardware import DeviceName
 from traceanalyzer.model import Architecture
 
@@ -116,7 +117,7 @@ class Latency:
 
 
 @dataclass(frozen=True, eq=False)
-class Roofline:
+class Roofline(NotebookView):
     """The roofline of the steps looked at. Times are means a step, in ns.
 
     Attributes:
