@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -36,6 +37,7 @@ FA3_COMBINE = (
     "void cutlass::device_kernel<flash::enable_sm80_or_later<flash::FlashAttnFwdCombine<cute::tuple<cute::C<8>,"
     " cute::C<128> >, 5, 256, 1, false, true, cutlass::bfloat16_t, float, cutlass::arch::Sm90> > >()"
 )
+FA2 = "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<96, 128, 64, 4, false, false, cutlass::bfloat16_t> >()"
 SILU = "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(c10::BFloat16*)"
 GELU = "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&)>()"
 ADD = (
@@ -85,14 +87,19 @@ def step(
     epilogue: Sequence[str] = (ADD_RMS, HEAD, ARGMAX),
     between: Sequence[str] = (),
     draft: Sequence[Sequence[str]] = (),
+    after: Mapping[int, Sequence[str]] = MappingProxyType({}),
 ) -> Step:
-    """Put a step together; draft passes follow the epilogue, each with `between` before and an epilogue after."""
+    """Put a step together; draft passes follow the epilogue, each with `between` before and an epilogue after.
+
+    `after` gives kernels that follow so many blocks and are part of none.
+    """
     names: list[str] = list(prologue)
     starts, ends = [], []
     for block in blocks:
         starts.append(len(names))
         names += block
         ends.append(len(names))
+        names += after.get(len(ends), ())
     names += epilogue
     for block in draft:
         names += between
@@ -240,6 +247,19 @@ ARCHITECTURES: dict[str, Step] = {
         _first([dense() for _ in range(24)]),
         between=(EMBED,),
         draft=[[RMS, *dense()[1:]]],
+    ),
+    "speculation: a draft layer that norms embedding and hidden state": step(
+        _first([dense() for _ in range(24)]),
+        between=(EMBED,),
+        draft=[[RMS, RMS, "CatArrayBatchedCopy_contig", *dense()[1:]] for _ in range(2)],
+    ),
+    "a vision tower and its merger ahead of the model": step(
+        [
+            *([LAYER_NORM, QKV, FA2, OUT, ADD, LAYER_NORM, UP, GELU, DOWN, ADD] for _ in range(24)),
+            *_first([dense() for _ in range(28)]),
+        ],
+        prologue=(COPY, "void cudnn::cnn::conv2d_grouped_direct_kernel<false>()", ADD),
+        after={24: (LAYER_NORM, UP, GELU, DOWN, EMBED, "void at::native::masked_scatter_kernel<float>()")},
     ),
     "attention in three products": step(
         [

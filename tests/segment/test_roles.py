@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
-from test_architectures import ARCHITECTURES
+from test_architectures import (
+    ADD,
+    ALIGN,
+    ARCHITECTURES,
+    ARGMAX,
+    DOWN,
+    EMBED,
+    FA3,
+    HEAD,
+    KV,
+    LAYER_NORM,
+    MOE,
+    MOE_SUM,
+    OUT,
+    QKV,
+    RMS,
+    ROPE,
+    ROUTER,
+    SILU,
+    TOPK,
+    UP,
+)
 
-from traceanalyzer.segment.roles import block_roles
+from traceanalyzer.segment.blocks import find_blocks
+from traceanalyzer.segment.roles import block_roles, outer_roles
 from traceanalyzer.segment.vocabulary import encode
 
 EXPERTS = "router moe_routing moe_routing gate_up activation down moe_gate_up activation moe_down moe_combine"
@@ -47,3 +70,68 @@ def test_each_kernel_of_a_block_has_its_role(name: str, block: int) -> None:
     tokens, vocabulary = encode(pl.Series(step.names))
     own = tokens[step.starts[block] : step.ends[block]]
     assert block_roles(own, vocabulary) == ROLES[name, block].split()
+
+
+CLAMP = "void at::native::vectorized_elementwise_kernel<4, at::native::launch_clamp_scalar(at::TensorIteratorBase&)>()"
+TOP1 = "void at::native::sbtopk::gatherTopK<c10::BFloat16, unsigned int, 2, false>()"
+SHARED_GATE = "nvjet_sm90_tst_8x64_64x16_1x4_h_bz_TNT"
+ROUTED = [ALIGN, MOE, SILU, MOE, MOE_SUM]
+ROUTED_ROLES = "moe_routing moe_gate_up activation moe_down moe_combine"
+
+
+@pytest.mark.parametrize(
+    ("feed_forward", "roles"),
+    [
+        ([ROUTER, UP, SILU, DOWN, TOPK, *ROUTED], f"router gate_up activation down moe_routing {ROUTED_ROLES}"),
+        ([UP, SILU, DOWN, ROUTER, TOPK, *ROUTED], f"gate_up activation down router moe_routing {ROUTED_ROLES}"),
+        (
+            [UP, UP, SILU, DOWN, ROUTER, TOPK, *ROUTED],
+            f"gate_up gate_up activation down router moe_routing {ROUTED_ROLES}",
+        ),
+        (
+            [UP, SILU, DOWN, SHARED_GATE, ROUTER, TOPK, *ROUTED],
+            f"gate_up activation down down router moe_routing {ROUTED_ROLES}",
+        ),
+        (
+            ["dsv3_router_gemm_kernel", UP, SILU, DOWN, TOPK, *ROUTED],
+            f"router gate_up activation down moe_routing {ROUTED_ROLES}",
+        ),
+        ([ROUTER, TOP1, *ROUTED], f"router moe_routing {ROUTED_ROLES}"),
+        ([UP, CLAMP, DOWN, ADD], "gate_up activation down other"),
+    ],
+)
+def test_the_feed_forward_is_told_apart_whatever_the_order_of_shared_experts(
+    feed_forward: list[str], roles: str
+) -> None:
+    tokens, vocabulary = encode(pl.Series([RMS, QKV, ROPE, KV, FA3, OUT, RMS, *feed_forward]))
+    assert block_roles(tokens, vocabulary)[7:] == roles.split()
+
+
+def _outer(step: str) -> list[str]:
+    names = ARCHITECTURES[step].names
+    tokens, vocabulary = encode(pl.Series(names))
+    cut = find_blocks(tokens, vocabulary)
+    found = outer_roles(tokens, np.full(len(tokens), 1000), cut.block_of, vocabulary)
+    assert sorted(found) == np.flatnonzero(cut.block_of < 0).tolist()
+    return [f"{found[position]} {names[position]}" for position in sorted(found)]
+
+
+def test_every_pass_of_a_speculative_step_has_its_embedding_and_its_head() -> None:
+    outer = _outer("speculation: a draft layer that norms embedding and hidden state")
+    assert outer.count(f"embedding {EMBED}") == 3
+    assert outer.count(f"lm_head {HEAD}") == 3
+    assert outer.count(f"sampler {ARGMAX}") == 3
+
+
+def test_a_vision_tower_has_no_head_of_its_own() -> None:
+    outer = _outer("a vision tower and its merger ahead of the model")
+    assert [line for line in outer if line.startswith(("lm_head", "embedding"))] == [
+        f"embedding {EMBED}",
+        f"lm_head {HEAD}",
+    ]
+
+
+def test_several_embedding_tables_are_all_embedding() -> None:
+    outer = _outer("gpt-2, opt: layer norms and plain feed-forward")
+    assert outer.count(f"embedding {EMBED}") == 2
+    assert f"norm {LAYER_NORM}" in outer

@@ -91,7 +91,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "rope",
         "rotary rope_ _rope mrope rotate_half apply_rope applyrope ropequantize qk_norm_rope qknormrope"
-        " mlarope ropeand",
+        " mlarope ropeand sbhd_cached thd_cached",
         "mrope rope",
     ),
     _rule(

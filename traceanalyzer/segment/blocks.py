@@ -212,8 +212,9 @@ def _vote(layout: Layout, one: Anchor, two: Anchor, plan: _Plan) -> tuple[int | 
         return None, marks[high - 1], False
     counts = Counter(votes)
     chosen = max(counts, key=lambda index: (counts[index], index == forward, index == back))
-    if back is not None and back > chosen and layout.passes_between(marks[chosen], marks[back]):
-        return marks[chosen], marks[back], True
+    early = chosen if onward is None else min(chosen, onward)
+    if back is not None and back > early and layout.passes_between(marks[early], marks[back]):
+        return marks[early], layout.first_norm_of_pass(marks[early], marks[back]), True
     return marks[chosen], marks[chosen], len(counts) == 1
 
 

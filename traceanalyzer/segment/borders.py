@@ -108,6 +108,12 @@ class Layout:
         index = bisect_right(self.turns, low)
         return index < len(self.turns) and self.turns[index] < high
 
+    def first_norm_of_pass(self, low: int, mark: int) -> int:
+        """Return the first of the norms right ahead of a mark: a draft layer may norm two inputs and join them."""
+        while self.classes[mark - 1] == NORM and mark - 1 > low and self.passes_between(low, mark - 1):
+            mark -= 1
+        return mark
+
     def weak_border(self, low: int, high: int) -> int:
         """Return a border where no norm shows: before the last run of products ahead of the next anchor."""
         index = bisect_left(self.gemms, high) - 1

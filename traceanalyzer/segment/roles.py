@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from traceanalyzer.segment.vocabulary import (
     OTHER,
     POSITION,
     ROUTE,
+    SAMPLE,
     VIEW,
     ByteArray,
     IntArray,
@@ -40,6 +43,9 @@ ROLES = (
 )
 """Every role there is."""
 
+_WRITES = re.compile(r"scatter|index_put|index_copy|index_fill", re.IGNORECASE)
+"""Index kernels that write somewhere instead of reading."""
+
 _CODES = {role: code for code, role in enumerate(ROLES)}
 
 
@@ -57,6 +63,7 @@ def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
     """
     own = tokens.tolist()
     block = _Block(
+        tokens=own,
         classes=vocabulary.classes[tokens].tolist(),
         active=vocabulary.activates[tokens].tolist(),
         roles=[vocabulary.roles[token] for token in own],
@@ -80,13 +87,15 @@ def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
     _feed_forward(block, [p for p in after if p not in output])
     _experts(block)
     _fill(block, own, vocabulary)
+    _between_products(block, vocabulary)
     return [role or "other" for role in block.roles]
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A block's kernels: class, whether it activates, and role as far as it is known."""
+    """A block's kernels: token, class, whether it activates, and role as far as it is known."""
 
+    tokens: list[int]
     classes: list[int]
     active: list[bool]
     roles: list[str | None]
@@ -115,15 +124,33 @@ def _feed_forward(block: _Block, products: list[int]) -> None:
     if not routed:
         _up_and_down(block, products, "gate_up", "down")
         return
-    ahead = [p for p in products if p < routed[0]]
-    if ahead and not any(block.active[ahead[-1] : routed[0]]):
-        router = ahead[0] if len(ahead) > 1 and not any(block.active[: ahead[-1]]) else ahead[-1]
+    router = _router(block, [p for p in products if p < routed[0]], routed[0])
+    if router is not None:
         block.roles[router] = "router"
         products.remove(router)
     if EXPERT in block.classes:
         _up_and_down(block, products, "gate_up", "down")
     else:
         _up_and_down(block, products, "moe_gate_up", "moe_down")
+
+
+def _router(block: _Block, ahead: list[int], routed: int) -> int | None:
+    """The router among the products ahead of the routing, some of which may be those of shared experts.
+
+    Shared experts have one product, or two of one kernel (gate and up), ahead of their activation, and one behind
+    it. A product on top ahead of them is the router; otherwise it is the last one.
+    """
+    if not ahead or any(block.active[ahead[-1] : routed]) or "router" in block.roles:
+        return None
+    active = next((p for p in range(ahead[0], routed) if block.active[p]), None)
+    before = [p for p in ahead if active is not None and p <= active]
+    behind = len(ahead) - len(before)
+    if not before:
+        return ahead[0]
+    if len(before) == 1:
+        return ahead[-1] if behind > 1 else None
+    pair = len(before) == 2 and block.tokens[before[0]] == block.tokens[before[1]]
+    return ahead[-1] if pair and behind > 1 else before[0]
 
 
 def _up_and_down(block: _Block, products: list[int], up: str, down: str) -> None:
@@ -170,19 +197,76 @@ def _fill(block: _Block, tokens: list[int], vocabulary: Vocabulary) -> None:
             block.roles[p] = block.roles[p - 1]
 
 
-def outer_roles(tokens: IntArray, durations: IntArray, vocabulary: Vocabulary, *, epilogue: bool) -> list[str]:
-    """Return the roles of the kernels before the first block or after the last one.
+def _between_products(block: _Block, vocabulary: Vocabulary) -> None:
+    """What computes between gate_up and down is the activation, what sorts between router and experts routes."""
+    for start, end, role in _stretches(block.roles):
+        for p in range(start + 1, end):
+            sorting = role == "activation" or vocabulary.sorts[block.tokens[p]]
+            if block.classes[p] == OTHER and sorting:
+                block.propose(p, role)
 
-    The longest matrix product of the epilogue is lm_head, and what computes behind it is the sampler; a gather
-    in the prologue is the embedding.
+
+def _stretches(roles: list[str | None]) -> list[tuple[int, int, str]]:
+    """The stretches from each gate_up to a down right behind it, and from the router to the first expert."""
+    products = [(p, role) for p, role in enumerate(roles) if role in ("gate_up", "down")]
+    found = [(a, b, "activation") for (a, one), (b, two) in pairwise(products) if (one, two) == ("gate_up", "down")]
+    router = next((p for p, role in enumerate(roles) if role == "router"), None)
+    if router is not None:
+        expert = next((p for p, role in enumerate(roles) if role == "moe_gate_up" and p > router), router)
+        found.append((router, expert, "moe_routing"))
+    return found
+
+
+def outer_roles(tokens: IntArray, durations: IntArray, block_of: IntArray, vocabulary: Vocabulary) -> dict[int, str]:
+    """Return the role of each kernel of a step that is in no block, by its position.
+
+    A gather ahead of a pass through the model is the embedding. Behind one, the longest matrix product is lm_head
+    and what computes after it the sampler. Between two passes (verification and drafts) one ends and the next
+    begins; without sampling in between, the first was no pass of its own (a vision tower). In a step without
+    blocks only names tell.
     """
+    if block_of.max(initial=-1) < 0:
+        return {position: vocabulary.roles[token] or "other" for position, token in enumerate(tokens.tolist())}
+    found: dict[int, str] = {}
+    runs = _outside(block_of)
+    for number, part in enumerate(runs):
+        sampling = np.flatnonzero(vocabulary.classes[tokens[part]] == SAMPLE)
+        last = int(sampling[-1]) + 1 if len(sampling) else 0
+        turn = 0 if number == 0 else len(part) if number == len(runs) - 1 else last
+        behind, ahead = part[:turn], part[turn:]
+        found.update(zip(behind.tolist(), _behind(tokens[behind], durations[behind], vocabulary), strict=True))
+        found.update(zip(ahead.tolist(), _ahead(tokens[ahead], vocabulary), strict=True))
+    return found
+
+
+def _outside(block_of: IntArray) -> list[IntArray]:
+    """Positions before the first block, between each two, and after the last one; those inside of one come last."""
+    outside = np.flatnonzero(block_of < 0)
+    count = int(block_of.max()) + 1
+    placed = np.flatnonzero(block_of >= 0)
+    first, last = np.full(count, len(block_of)), np.zeros(count, dtype=np.int64)
+    np.minimum.at(first, block_of[placed], placed)
+    np.maximum.at(last, block_of[placed], placed)
+    begun, ended = (np.searchsorted(np.sort(edge), outside) for edge in (first, last))
+    run = np.where(begun == ended, ended, count)
+    return [outside[run == number] for number in range(count + 1) if number in (0, count) or (run == number).any()]
+
+
+def _ahead(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
+    """Roles ahead of a pass: its last gather is the embedding, and so are others by the same kernel."""
+    roles = [vocabulary.roles[token] for token in tokens.tolist()]
+    gathers = np.flatnonzero(vocabulary.classes[tokens] == EMBED)
+    reads = [not _WRITES.search(vocabulary.names[token]) for token in tokens[gathers].tolist()]
+    gathers = gathers[np.array(reads, dtype=np.bool_)]
+    if len(gathers) and "embedding" not in roles:
+        for position in gathers[tokens[gathers] == tokens[gathers[-1]]].tolist():
+            roles[position] = "embedding"
+    return [role or "other" for role in roles]
+
+
+def _behind(tokens: IntArray, durations: IntArray, vocabulary: Vocabulary) -> list[str]:
     classes = vocabulary.classes[tokens]
     roles: list[str | None] = [vocabulary.roles[token] for token in tokens.tolist()]
-    gathers = np.flatnonzero(classes == EMBED)
-    if not epilogue:
-        if len(gathers) and "embedding" not in roles:
-            roles[int(gathers[-1])] = "embedding"
-        return [role or "other" for role in roles]
     products = np.flatnonzero(classes == GEMM)
     head = int(products[durations[products].argmax()]) if len(products) else -1
     for position, token in enumerate(tokens.tolist()):

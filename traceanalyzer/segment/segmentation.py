@@ -99,7 +99,7 @@ class _Cutter:
         if marks and launched:
             threads = set(events["launch_thread"].drop_nulls().unique().to_list())
             steps = place_by_marks(events, marks_for(marks, threads))
-            steps = _drop_idle_lead(steps, tokens, self.vocabulary)
+            steps, leading = _join_lead(steps, leading, tokens, self.vocabulary)
             steps = split_unmarked(_adopt(steps, stray), tokens, np.isin(self.vocabulary.classes, _COMPUTING))
             steps = split_last(events, steps, tokens, self.vocabulary)
         if not any(step.label is not None for step in steps):
@@ -220,11 +220,8 @@ class _Cutter:
             if key not in memo:
                 memo[key] = role_codes(block_roles(block, self.vocabulary))
             roles[order[bounds[number] : bounds[number + 1]]] = memo[key]
-        first = int(order[bounds[0]]) if blocks else 0
-        outside = np.flatnonzero(cut.block_of < 0)
-        before = outside < first
-        for epilogue, part in ((False, outside[before]), (True, outside[~before])):
-            roles[part] = role_codes(outer_roles(own[part], durations[part], self.vocabulary, epilogue=epilogue))
+        outer = outer_roles(own, durations, cut.block_of, self.vocabulary)
+        roles[list(outer)] = role_codes(list(outer.values()))
         return roles, apart.kinds, [labels(step.phase, key) for key in apart.keys], apart.period
 
     def _warnings(self, steps: list[Step], solved: list[Cut]) -> list[TraceWarning]:
@@ -296,10 +293,16 @@ def _adopt(steps: list[Step], stray: IntArray) -> list[Step]:
     ]
 
 
-def _drop_idle_lead(steps: list[Step], tokens: IntArray, vocabulary: Vocabulary) -> list[Step]:
-    """What was launched before the first marker is a partial step only if it computes."""
-    if steps and steps[0].label is None and not steps[0].complete:
-        classes = vocabulary.classes[tokens[steps[0].events]]
-        if not np.isin(classes, _COMPUTING).any():
-            return steps[1:]
-    return steps
+def _join_lead(
+    steps: list[Step], leading: IntArray, tokens: IntArray, vocabulary: Vocabulary
+) -> tuple[list[Step], IntArray]:
+    """What was launched before the first marker is a partial step, with what came ahead of any launch, if it computes.
+
+    Returns the steps and the events without a launch that are still to be placed.
+    """
+    if not steps or steps[0].label is not None or steps[0].complete:
+        return steps, leading
+    early = np.sort(np.concatenate([leading, steps[0].events]))
+    if not np.isin(vocabulary.classes[tokens[early]], _COMPUTING).any():
+        return steps[1:], leading
+    return [replace(steps[0], events=early), *steps[1:]], leading[:0]

@@ -49,7 +49,7 @@ def tell_apart(blocks: list[IntArray], durations: list[IntArray], vocabulary: Vo
     nothing: list[str | None] = [None] * len(blocks)
     words = (
         mixers if len(set(mixers) - {None}) > 1 else nothing,
-        _reach([mixing_of[name] for name in names], durations, mixers),
+        _reach([mixing_of[name] for name in names], durations, _models(blocks, mixers, vocabulary)),
         feeds if len(set(feeds)) > 1 else nothing,
     )
     alone = feeds[0] if len(set(feeds)) == 1 else None
@@ -76,7 +76,7 @@ def _without_strays(contents: dict[bytes, Counter[int]], counts: Counter[bytes])
 
 def _mixer(block: IntArray, vocabulary: Vocabulary) -> str | None:
     kinds = {vocabulary.mixers[token] for token in block.tolist()}
-    return next((name for name in ("mamba", "linear", "attention") if name in kinds), None)
+    return next((name for name in ("linear", "mamba", "attention") if name in kinds), None)
 
 
 def _feed_forward(block: IntArray, vocabulary: Vocabulary) -> str | None:
@@ -86,18 +86,36 @@ def _feed_forward(block: IntArray, vocabulary: Vocabulary) -> str | None:
     return "dense" if vocabulary.activates[block].any() else None
 
 
-def _reach(mixing: list[BoolArray], durations: list[IntArray], mixers: list[str | None]) -> list[str | None]:
-    """Tell sliding from full attention where attention times fall into two populations."""
+def _models(blocks: list[IntArray], mixers: list[str | None], vocabulary: Vocabulary) -> list[int | None]:
+    """Number the models that the attention blocks belong to, null for other blocks.
+
+    A vision tower ahead of a language model (or a draft behind it) has attention kernels that the other lacks, and
+    its blocks come all together; kernels of one model's kinds of layers alternate.
+    """
     attending = [i for i, mixer in enumerate(mixers) if mixer == "attention"]
-    reach: list[str | None] = [None] * len(mixers)
-    if len(attending) < 3:
-        return reach
-    times = np.log([max(int(durations[i][mixing[i]].sum()), 1) for i in attending])
-    border = _border(times)
-    if border is None:
-        return reach
-    for i, time in zip(attending, times.tolist(), strict=True):
-        reach[i] = "full" if time > border else "sliding"
+    kernels = [
+        frozenset(block[vocabulary.classes[block] == MIXER].tolist()) for block in (blocks[i] for i in attending)
+    ]
+    switches = [n for n in range(1, len(kernels)) if kernels[n - 1].isdisjoint(kernels[n])]
+    switch = switches[0] if len(switches) == 1 else len(kernels)
+    apart = frozenset().union(*kernels[:switch]).isdisjoint(frozenset().union(*kernels[switch:]))
+    models: list[int | None] = [None] * len(mixers)
+    for n, i in enumerate(attending):
+        models[i] = int(apart and n >= switch)
+    return models
+
+
+def _reach(mixing: list[BoolArray], durations: list[IntArray], models: list[int | None]) -> list[str | None]:
+    """Tell sliding from full attention where a model's attention times fall into two populations."""
+    reach: list[str | None] = [None] * len(models)
+    for model in sorted({number for number in models if number is not None}):
+        attending = [i for i, number in enumerate(models) if number == model]
+        if len(attending) < 3:
+            continue
+        times = np.log([max(int(durations[i][mixing[i]].sum()), 1) for i in attending])
+        border = _border(times)
+        for i, time in zip(attending, times.tolist(), strict=True):
+            reach[i] = None if border is None else "full" if time > border else "sliding"
     return reach
 
 

@@ -65,6 +65,7 @@ class Vocabulary:
         unfused: whether it is the softmax of attention that nothing fuses, between its two products.
         helpers: whether it finishes the GEMM before it (adds up its split-K parts).
         adds: whether it is an elementwise addition (a residual, in a model that fuses nothing).
+        sorts: whether it sorts a tensor or picks its largest values (of a router, in a model that fuses nothing).
     """
 
     names: tuple[str, ...]
@@ -76,6 +77,7 @@ class Vocabulary:
     unfused: BoolArray
     helpers: BoolArray
     adds: BoolArray
+    sorts: BoolArray
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class _Word:
     bare_norm: bool
     helper: bool
     adds: bool
+    sorts: bool
     softmax: bool
 
 
@@ -116,7 +119,7 @@ def _read(name: str) -> _Word:
         mixer = "attention" if kernel.kind == "attention" else "linear" if linear else "mamba"
     adds = kernel.kind == "elementwise" and bool(re.search(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel", name))
     softmax = kind == OTHER and "softmax" in name.lower()
-    return _Word(role, mixer, kind, activates, bare, kernel.kind == "gemm_helper", adds, softmax)
+    return _Word(role, mixer, kind, activates, bare, kernel.kind == "gemm_helper", adds, kernel.kind == "sort", softmax)
 
 
 def _promote_softmax(tokens: IntArray, words: list[_Word]) -> list[_Word]:
@@ -167,4 +170,5 @@ def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
         unfused=np.array([word.softmax and word.kind == MIXER for word in words], dtype=np.bool_),
         helpers=np.array([word.helper for word in words], dtype=np.bool_),
         adds=np.array([word.adds for word in words], dtype=np.bool_),
+        sorts=np.array([word.sorts for word in words], dtype=np.bool_),
     )

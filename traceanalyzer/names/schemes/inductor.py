@@ -68,6 +68,11 @@ _TELLING = (
 _TELLING_KINDS = frozenset(_TELLING.split())
 
 
+def _rotates(words: set[str]) -> bool:
+    """Whether halves are multiplied by a table, one is subtracted or negated, and both put together again."""
+    return {"add", "mul"} <= words and not words.isdisjoint({"cat", "stack"}) and not words.isdisjoint({"neg", "sub"})
+
+
 def _kind(ops: str, loop: str | None) -> str:
     """Kind of a list of fused ops: what sets the kernel apart, else what its loop does."""
     words = set(ops.split("_"))
@@ -77,6 +82,7 @@ def _kind(ops: str, loop: str | None) -> str:
         ("norm", "rsqrt" in words and words & {"mean", "pow", "var", "sum"}),
         ("sampling", words & {"argmax", "exponential"}),
         ("rope", words & {"cos", "sin"} and words & {"mul", "cat", "sub", "add"}),
+        ("rope", _rotates(words)),
         (named, named),
         ("quantize", words & {"amax", "abs"} and words & {"clamp", "div", "reciprocal"}),
         ("memory", ops and not _MOVES_TOKEN.sub("", ops).strip("_")),
