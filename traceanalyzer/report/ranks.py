@@ -18,7 +18,7 @@ from traceanalyzer.ranks.findings import Finding, findings, layout_words
 from traceanalyzer.ranks.hta import SecondOpinion
 from traceanalyzer.ranks.waiting import bus_gbps
 from traceanalyzer.report.console import table
-from traceanalyzer.report.text import duration, percent, plural, us, visible
+from traceanalyzer.report.text import duration, duration_us, percent, plural, us, visible
 from traceanalyzer.trace import TraceSet
 
 Table: TypeAlias = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -51,7 +51,7 @@ def document(
         "schema": SCHEMA,
         "ranks": found.ranks,
         "missing": list(found.membership.missing),
-        "world_size": traces.world_size,
+        "world_size": found.membership.world_size,
         "layout": {axis: found.layout.sizes.get(axis) for axis in ("tp", "pp", "dp", "ep")},
         "layout_source": found.layout.source,
         "table": [_place(found, traces, rank) for rank in found.ranks],
@@ -232,17 +232,16 @@ def render(traces: TraceSet, found: RankComparison, limit: int, width: int, hta:
         f"clocks by {clocks.method}{left}"
     )
     parts: list[Any] = [Text(heading, style="bold")]
-    parts += [Text(f"  {finding.message}") for finding in findings(found)]
+    parts += [Text(f"  {visible(finding.message)}") for finding in findings(found)]
     skipped = [source for source in traces.sources if source.skipped]
     parts += [Text(f"  skipped {visible(source.path)}: {source.skipped}", style="dim") for source in skipped[:4]]
     if len(skipped) > 4:
         parts.append(Text(f"  and {plural(len(skipped) - 4, 'more file')} without a trace", style="dim"))
-    parts += [Text(), table(*_rank_rows(found, limit), name_column=None, width=width)]
+    parts += _table(_rank_rows(found), "rank", limit, width)
     if found.collectives.height:
-        parts += [Text(), table(*_collective_rows(found, limit), name_column=None, width=width)]
+        parts += _table(_collective_rows(found), "collective", limit, width)
     if found.causes.height:
-        columns, rows = _cause_rows(found, limit)
-        parts += [Text(), table(columns, rows, name_column=2, width=width)]
+        parts += _table(_cause_rows(found), "cause", limit, width, name_column=2)
     if hta is not None:
         parts += [Text(), Text("HolisticTraceAnalysis", style="bold"), *(Text(f"  {note}") for note in hta.notes)]
         for columns, rows in hta.tables():
@@ -250,7 +249,16 @@ def render(traces: TraceSet, found: RankComparison, limit: int, width: int, hta:
     return Group(*parts)
 
 
-def _rank_rows(found: RankComparison, limit: int) -> Table:
+def _table(contents: Table, noun: str, limit: int, width: int, name_column: int | None = None) -> list[Any]:
+    """The first rows, and how many more there are."""
+    columns, rows = contents
+    shown = table(columns, rows[: limit or len(rows)], name_column=name_column, width=width)
+    left = len(rows) - limit if limit else 0
+    note = [Text(f"  and {plural(left, f'more {noun}')} (--limit 0 shows all)")] if left > 0 else []
+    return [Text(), shown, *note]
+
+
+def _rank_rows(found: RankComparison) -> Table:
     axes = [axis for axis in ("dp", "pp", "tp") if found.layout.size(axis) > 1]
     columns = ("rank", *axes, "layers", "steps", "compute", "exposed comm", "waiting", "idle", "span")
     rows: list[tuple[str, ...]] = [
@@ -259,37 +267,38 @@ def _rank_rows(found: RankComparison, limit: int) -> Table:
             *(_text(row[axis]) for axis in axes),
             _text(row["layers"]),
             str(row["steps"]),
-            _duration_us(row["compute_us"]),
-            _duration_us(row["exposed_comm_us"]),
-            _duration_us(row["wait_us"]),
-            _duration_us(row["idle_us"]),
-            _duration_us(row["span_us"]),
+            duration_us(row["compute_us"]),
+            duration_us(row["exposed_comm_us"]),
+            duration_us(row["wait_us"]),
+            duration_us(row["idle_us"]),
+            duration_us(row["span_us"]),
         )
         for row in per_rank(found)
     ]
-    return columns, rows[: limit or len(rows)]
+    return columns, rows
 
 
-def _collective_rows(found: RankComparison, limit: int) -> Table:
+def _collective_rows(found: RankComparison) -> Table:
     columns = ("collective", "ranks", "calls", "transfer", "waiting", "last in most calls", "bus GB/s")
     rows: list[tuple[str, ...]] = []
-    for row in (_collective(found, row) for row in found.collectives.iter_rows(named=True)):
+    each = [_collective(found, row) for row in found.collectives.iter_rows(named=True)]
+    for row in sorted(each, key=lambda row: -sum(row["wait_us"].values())):
         late = max(row["late_rank"], key=row["late_rank"].__getitem__, default=None)
         rows.append(
             (
                 row["kind"],
                 _ranks(row["ranks"]),
                 f"{row['calls']:,}",
-                _duration_us(row["transfer_us"]),
-                _duration_us(sum(row["wait_us"].values())),
+                duration_us(row["transfer_us"]),
+                duration_us(sum(row["wait_us"].values())),
                 "-" if late is None else f"rank {late} ({percent(row['late_rank'][late] / row['calls'])})",
                 "n/a" if row["bus_gbps"] is None else f"{row['bus_gbps']:.1f}",
             )
         )
-    return columns, rows[: limit or len(rows)]
+    return columns, rows
 
 
-def _cause_rows(found: RankComparison, limit: int) -> Table:
+def _cause_rows(found: RankComparison) -> Table:
     columns = ("late rank", "role", "kernel", "calls", "longer by", "others waited")
     rows: list[tuple[str, ...]] = [
         (
@@ -302,15 +311,11 @@ def _cause_rows(found: RankComparison, limit: int) -> Table:
         )
         for row in found.causes.iter_rows(named=True)
     ]
-    return columns, rows[: limit or len(rows)]
+    return columns, rows
 
 
 def _ranks(ranks: list[int]) -> str:
     return ", ".join(map(str, ranks)) if len(ranks) <= 4 else f"{ranks[0]}, {ranks[1]}, ... {ranks[-1]} ({len(ranks)})"
-
-
-def _duration_us(value: float | None) -> str:
-    return duration(None if value is None else value * 1000)
 
 
 def _text(value: Any) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from traceanalyzer import __version__
+from traceanalyzer.ranks.findings import findings as ranks_findings
 from traceanalyzer.report.html.about import how_section, next_section, warnings_section
 from traceanalyzer.report.html.gather import PageData, TraceView
 from traceanalyzer.report.html.jobs import diff_section, ranks_section, serving_section
@@ -108,7 +109,7 @@ def _trace_page(data: PageData, view: TraceView) -> Page:
     start = section(
         "overview",
         "At a glance",
-        [Facts(key_figures(view)), bullets(found) if found else None],
+        [Facts(key_figures(view)), bullets(found), _about_ranks(data, view)],
         short="Overview",
     )
     return Page(
@@ -127,6 +128,15 @@ def _trace_page(data: PageData, view: TraceView) -> Page:
         ),
         kernels=kernels,
     )
+
+
+def _about_ranks(data: PageData, view: TraceView) -> Part | None:
+    if data.ranks is None:
+        return None
+    told = next((finding.message for finding in ranks_findings(data.ranks) if finding.worth_ns is not None), "")
+    rank = "one rank" if view.trace.rank is None else f"rank {view.trace.rank}"
+    text = f"All of this is of {rank}; Ranks compares the {len(data.ranks.members)} ranks."
+    return Text(visible(f"{text} Most there: {told}." if told else text))
 
 
 def _diff_page(data: PageData) -> Page:

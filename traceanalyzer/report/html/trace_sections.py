@@ -149,7 +149,6 @@ def _variants(view: TraceView, prefix: str) -> Any:
             pl.col("kind").drop_nulls().mode().sort().first(),
             pl.col("block").n_unique().alias("blocks"),
             pl.col("kernels", "kernel_sum_ns").median(),
-            pl.col("first_kernel").mode().sort().first(),
         )
         .sort("variant")
     )
@@ -159,7 +158,6 @@ def _variants(view: TraceView, prefix: str) -> Any:
         Spec("blocks", "count", "blocks"),
         Spec("kernels", "count", "kernels"),
         Spec("time of a block", "time", "kernel_sum_ns"),
-        Spec("first kernel", "name", "first_kernel"),
     ]
     return build(f"{prefix}variants", "Variants: blocks with the same kernels", specs, rows.to_dicts())
 

@@ -66,7 +66,9 @@ def _title(found: Hotspots, by: str, column: str) -> str:
 def _draw(bars: list[tuple[str, float, str | None]], total: float, title: str, *, by: str, width: float) -> Figure:
     count = max(len(bars), 1)
     above = by == "kernel"
-    figure = style.new_figure(0.8 + (0.5 if above else 0.34) * count + (0.35 if by != "family" else 0.0), width)
+    figure = style.new_figure(
+        0.8 + (0.5 if above else 0.34) * count + (0.35 if width > 7 else 0.6 if by != "family" else 0.0), width
+    )
     axes = figure.add_subplot()
     axes.set_title(title)
     for at, (name, value, role) in enumerate(bars):
@@ -111,7 +113,7 @@ def _legend(figure: Figure, groups: list[str]) -> None:
     figure.legend(
         handles=handles,
         loc="outside lower left",
-        ncols=5 if figure.get_figwidth() > 7 else 4,
+        ncols=5 if figure.get_figwidth() > 7 else 2,
         handlelength=1.0,
         columnspacing=1.2,
         handletextpad=0.5,
