@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +11,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
+from traceanalyzer.cli.main import cli
 from traceanalyzer.ranks import RankComparison, compare
-from traceanalyzer.ranks.findings import Finding, findings
+from traceanalyzer.ranks.findings import Finding, findings, layout_words
 from traceanalyzer.synthetic.ranks import JobSpec, Straggler, generate_job, write_job
 from traceanalyzer.trace import open_traces
 
@@ -76,3 +80,39 @@ def test_ranks_that_run_another_model_are_told(tmp_path: Path) -> None:
 def test_stages_of_unequal_depth_are_one_model(run_job: Callable[..., Any]) -> None:
     found, _ = run_job(JobSpec(pp=2, tp=2, layers=5))
     assert not any(finding.code == "unequal_layers" for finding in findings(found))
+
+
+def test_trailing_ranks_that_are_missing_leave_the_layout_open(run_job: Callable[..., Any]) -> None:
+    found, _ = run_job(JobSpec(tp=4, absent=(2, 3)))
+    assert found.layout.sizes == {"dp": None, "pp": None, "tp": None, "ep": None}
+    assert found.collectives["group"].to_list() == ["[0, 1]"]
+    assert layout_words(found.layout) == "tp ? x pp ? x dp ?"
+
+
+def test_ranks_that_only_one_layout_numbers_so_tell_it(run_job: Callable[..., Any]) -> None:
+    found, _ = run_job(JobSpec(tp=2, pp=2, dp=2, layers=4, absent=(0, 1, 3, 4, 6)))
+    assert (found.layout.sizes["dp"], found.layout.sizes["pp"], found.layout.sizes["tp"]) == (2, 2, 2)
+
+
+def test_groups_of_any_size_fit_kernels_of_the_first_ranks(run_job: Callable[..., Any]) -> None:
+    found, _ = run_job(JobSpec(tp=4, naming="rank", absent=(2, 3)))
+    assert found.layout.source is None
+
+
+@pytest.mark.parametrize(("key", "value"), [("world_size", 10**12), ("rank", 10**10)])
+def test_jobs_of_absurd_size_are_not_believed(tmp_path: Path, key: str, value: int) -> None:
+    folder = write_job(generate_job(JobSpec(tp=2)), tmp_path / "job")
+    path = next(folder.glob("*rank1*"))
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    document["distributedInfo"][key] = value
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    found = compare(open_traces(folder, cache=False))
+    assert found.membership.world_size == 2
+    assert any(str(f"{value:,}") in warning.message for warning in found.warnings)
+
+
+def test_rows_that_are_not_shown_are_counted(tmp_path: Path) -> None:
+    folder = write_job(generate_job(JobSpec(tp=2, dp=3, naming="rank", jitter=0.1)), tmp_path / "job")
+    result = CliRunner().invoke(cli, ["ranks", str(folder), "--limit", "2", "--no-cache"])
+    assert "and 4 more ranks (--limit 0 shows all)" in result.stdout
+    assert "and 1 more collective (--limit 0 shows all)" in result.stdout

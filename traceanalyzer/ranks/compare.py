@@ -98,9 +98,8 @@ def compare(traces: TraceSet) -> RankComparison:
     chosen = membership(traces)
     members = chosen.members
     ranks = [member.rank for member in members]
-    world_size = max(traces.world_size, len(members))
     events = rank_events(members).with_row_index("event")
-    layout, told = find_layout(members, world_size, events)
+    layout, told = find_layout(members, chosen.world_size, events)
     based = all(member.trace.metadata.base_time_ns is not None for member in members)
     collectives, transfers, bases = _calls(events, layout, ranks)
     shifts_known = based or all(member.trace.metadata.base_time_ns is None for member in members)

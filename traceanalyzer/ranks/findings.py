@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import polars as pl
 
+from traceanalyzer.names import short_name
 from traceanalyzer.ranks.compare import RankComparison
 from traceanalyzer.ranks.layout import AXES, Layout
 
@@ -16,6 +17,10 @@ NOTABLE_SHARE = 0.01
 
 STANDS_OUT = 0.6
 """Share of the waiting that one rank must cause to be called the late one; evenly spread lateness has no culprit."""
+
+
+LONGEST_NAME = 80
+"""Characters of a kernel's name in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +51,13 @@ def _missing(found: RankComparison) -> list[Finding]:
     missing = found.membership.missing
     if not missing:
         return []
-    named = ", ".join(str(rank) for rank in missing[:16])
-    are = f"rank {named} is" if len(missing) == 1 else f"ranks {named} are"
+    are = f"{_named(list(missing))} {'is' if len(missing) == 1 else 'are'} missing"
+    if len(found.members) == 1:
+        return [Finding("missing_ranks", are)]
     return [
         Finding(
             "missing_ranks",
-            f"{are} missing: transfer and waiting are told among the other ranks only, and the late one may be missing",
+            f"{are}: transfer and waiting are told among the other ranks only, and the late one may be missing",
         )
     ]
 
@@ -89,7 +95,7 @@ def _unequal(found: RankComparison) -> list[Finding]:
 
 
 def _named(ranks: list[int]) -> str:
-    named = ", ".join(map(str, ranks[:8])) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
+    named = ", ".join(map(str, ranks[:16])) + (f" and {len(ranks) - 16} more" if len(ranks) > 16 else "")
     return f"rank {named}" if len(ranks) == 1 else f"ranks {named}"
 
 
@@ -143,8 +149,8 @@ def _of_axis(found: RankComparison, axis: str, own: pl.DataFrame) -> Finding | N
     share = communicating * visible / span
     waiting = float(own["wait_ns"].sum()) / communicating
     link = float(own["transfer_ns"].sum()) * visible / span
-    size = len(json.loads(own["group"][0])) if axis == "?" else found.layout.size(axis)
-    label = f"{axis.upper()} {size}" if axis != "?" else f"{size} ranks"
+    size, at_hand = found.layout.sizes.get(axis), f"{len(json.loads(own['group'][0]))} ranks"
+    label = at_hand if axis == "?" else f"{axis.upper()} {size}" if size else f"{axis.upper()} ({at_hand} at hand)"
     begun = f"{label}: {_percent(share)} of the step is communication"
     if _lacks_ranks(found, axis, own):
         # What the ranks at hand take alike may be waiting for one that is missing.
@@ -168,7 +174,8 @@ def _lacks_ranks(found: RankComparison, axis: str, own: pl.DataFrame) -> bool:
     if not found.membership.missing:
         return False
     sizes = [len(json.loads(group)) for group in own["group"].unique().to_list()]
-    return axis == "?" or min(sizes) < found.layout.size(axis)
+    whole = found.layout.sizes.get(axis)
+    return whole is None or min(sizes) < whole
 
 
 def _culprit(found: RankComparison, own: pl.DataFrame, waiting: float) -> str:
@@ -198,7 +205,8 @@ def _culprit(found: RankComparison, own: pl.DataFrame, waiting: float) -> str:
 def _because(cause: dict[str, object]) -> str:
     if cause["name"] is None:
         return "which idles before it arrives: its launches come late"
-    what = str(cause["name"]) if cause["role"] in (None, "other") else f"{cause['role']} ({cause['name']})"
+    name = short_name(str(cause["name"]), LONGEST_NAME)
+    what = name if cause["role"] in (None, "other") else f"{cause['role']} ({name})"
     own, others = cause["own_ns"], cause["others_ns"]
     if isinstance(own, int) and isinstance(others, float) and others > 0:
         return f"whose {what} takes {_percent(own / others - 1)} longer"

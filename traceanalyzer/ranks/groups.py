@@ -59,7 +59,7 @@ def _groups_for(
     """The group of every rank that makes these calls, and how it is known."""
     callers = sorted(own["rank"].unique().to_list())
     if not layout.coordinates:
-        size = size_ending_together(own, max(ranks) + 1)
+        size = size_ending_together(own, max(ranks) + 1) or max(ranks) + 1
         blocks = {rank: tuple(other for other in callers if other // size == rank // size) for rank in ranks}
         return blocks, "ranks on which its calls end together (layout unknown)"
     tried: dict[str, dict[int, tuple[int, ...]]] = {}

@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 import polars as pl
 
@@ -49,8 +51,8 @@ class Layout:
         return {rank: tuple(ranks) for ranks in together.values() for rank in ranks}
 
     def size(self, axis: str) -> int:
-        """Size of an axis; 1 where it is unknown."""
-        return self.sizes.get(axis) or 1
+        """Size of an axis; where it is unknown, the places on it that are seen at least."""
+        return self.sizes.get(axis) or 1 + max((place.get(axis, 0) for place in self.coordinates.values()), default=0)
 
 
 def find_layout(
@@ -67,7 +69,7 @@ def find_layout(
     for source, places in (("file names", _from_files(members)), ("worker names", _from_workers(members))):
         if not places or len(places) != len(members):
             continue
-        found, told = _checked(places, world_size, source)
+        found, told = _checked(places, world_size, source, _from_groups(members, world_size) or {})
         warnings += told
         if found is not None:
             return found, tuple(warnings)
@@ -96,8 +98,17 @@ def _from_workers(members: Sequence[Member]) -> Coordinates:
     return places
 
 
-def _checked(places: Coordinates, world_size: int, source: str) -> tuple[Layout | None, list[TraceWarning]]:
-    """A layout from stated coordinates; null where two ranks claim the same place."""
+def _checked(
+    places: Coordinates, world_size: int, source: str, stated: Mapping[str, int | None]
+) -> tuple[Layout | None, list[TraceWarning]]:
+    """A layout from stated coordinates; null where two ranks claim the same place.
+
+    Args:
+        places: of the ranks at hand.
+        world_size: ranks of the job.
+        source: of the places, in words.
+        stated: sizes that process groups tell.
+    """
     full = {rank: {axis: place.get(axis, 0) for axis in AXES} for rank, place in places.items()}
     taken: dict[tuple[int, ...], int] = {}
     for rank, place in sorted(full.items()):
@@ -107,28 +118,39 @@ def _checked(places: Coordinates, world_size: int, source: str) -> tuple[Layout 
             message = f"ranks {taken[key]} and {rank} both claim {words} in their {source}; the {source} are not used"
             return None, [TraceWarning("layout_conflict", message)]
         taken[key] = rank
-    sizes = _grown({axis: max(place[axis] for place in full.values()) + 1 for axis in AXES}, world_size)
+    seen = {axis: max(place[axis] for place in full.values()) + 1 for axis in AXES}
+    sizes: dict[str, int | None] = {**seen}
     warnings = []
-    product = sizes["dp"] * sizes["pp"] * sizes["tp"]
-    if product == world_size:
-        moved = [rank for rank, place in full.items() if _number(place, sizes) != rank]
+    if len(full) < world_size and prod(seen.values()) < world_size:
+        sizes = _possible(full, seen, world_size, stated)
+    elif prod(seen.values()) == world_size:
+        moved = [rank for rank, place in full.items() if _number(place, seen) != rank]
         if moved:
             message = f"the {source} place rank {moved[0]} elsewhere than its number does; the {source} are believed"
             warnings.append(TraceWarning("layout_conflict", message, count=len(moved)))
-    elif product < world_size or len(full) == world_size:
-        message = f"the {source} give dp {sizes['dp']} x pp {sizes['pp']} x tp {sizes['tp']} in a job of {world_size}"
+    elif len(full) == world_size:
+        message = f"the {source} give dp {seen['dp']} x pp {seen['pp']} x tp {seen['tp']} in a job of {world_size}"
         warnings.append(TraceWarning("layout_conflict", message))
     experts = [place["ep"] for place in places.values() if "ep" in place]
-    expert_size = sizes["dp"] * sizes["tp"] if any(experts) else (1 if experts else None)
+    known = None if sizes["dp"] is None or sizes["tp"] is None else sizes["dp"] * sizes["tp"]
+    expert_size = known if any(experts) else (1 if experts else None)
     return Layout({**sizes, "ep": expert_size}, full, source), warnings
 
 
-def _grown(sizes: dict[str, int], world_size: int) -> dict[str, int]:
-    """Make up for missing ranks at the end of the one axis that is in use."""
-    used = [axis for axis, size in sizes.items() if size > 1]
-    if len(used) == 1 and sizes[used[0]] < world_size:
-        return {**sizes, used[0]: world_size}
-    return sizes
+def _possible(
+    full: Coordinates, seen: Mapping[str, int], world_size: int, stated: Mapping[str, int | None]
+) -> dict[str, int | None]:
+    """Sizes where ranks are missing: those on which all layouts agree that number the ranks at hand as they are."""
+    divisors = [size for size in range(1, world_size + 1) if world_size % size == 0]
+    found = []
+    for data, stages in product(divisors, repeat=2):
+        tensor, rest = divmod(world_size, data * stages)
+        sizes = {"dp": data, "pp": stages, "tp": tensor}
+        fits = not rest and all(sizes[axis] >= seen[axis] and stated.get(axis) in (None, sizes[axis]) for axis in AXES)
+        if fits and all(_number(place, sizes) == rank for rank, place in full.items()):
+            found.append(sizes)
+    agreed = {axis: {sizes[axis] for sizes in found} for axis in AXES}
+    return {axis: next(iter(sizes)) if len(sizes) == 1 else None for axis, sizes in agreed.items()}
 
 
 def _number(place: Mapping[str, int], sizes: Mapping[str, int]) -> int:
@@ -201,6 +223,8 @@ def _from_kernels(members: Sequence[Member], world_size: int, events: pl.DataFra
         return _pipeline_sizes(facts, world_size, reduces=some["reduces"], whole=len(members) == world_size)
     if some["reduces"]:
         tensor = size_ending_together(events.filter(pl.col("kind") == "all_reduce", inside), world_size)
+        if tensor is None:
+            return None
         if tensor < world_size or not some["exchanges"]:
             return {
                 "dp": world_size // tensor,

@@ -10,6 +10,9 @@ from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace, TraceSet
 
+LARGEST_JOB = 65_536
+"""Ranks of the largest job believed in: a trace that tells of more is wrong."""
+
 
 @dataclass(frozen=True, eq=False)
 class Member:
@@ -33,9 +36,16 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Membership:
-    """The ranks to analyse, in ascending order, and what stands against the choice."""
+    """The ranks to analyse, in ascending order, and what stands against the choice.
+
+    Attributes:
+        members: one trace a rank.
+        world_size: ranks of the job, missing ones included.
+        missing: ranks without a trace.
+    """
 
     members: tuple[Member, ...]
+    world_size: int
     missing: tuple[int, ...]
     warnings: tuple[TraceWarning, ...]
 
@@ -45,7 +55,7 @@ def membership(traces: TraceSet) -> Membership:
 
     Traces that were not recorded at the same time belong to different profiles: the profile with the most ranks
     is taken, of equal ones the latest. Where two traces of one profile claim the same rank, the first is taken.
-    Traces of unknown rank are left out, unless there is only one trace.
+    Traces of unknown rank, and those whose rank cannot be true, are left out, unless there is only one trace.
 
     Raises:
         TraceError: no trace tells its rank, and there are several.
@@ -53,8 +63,8 @@ def membership(traces: TraceSet) -> Membership:
     given = tuple(traces)
     if len(given) == 1:
         return _single(given[0], traces)
-    known = [trace for trace in given if trace.rank is not None]
-    warnings = [_unknown(trace) for trace in given if trace.rank is None]
+    known = [trace for trace in given if _plausible(trace.rank)]
+    warnings = [_unknown(trace) for trace in given if not _plausible(trace.rank)]
     if not known:
         raise TraceError(
             given[0].metadata.source.path if given else "(no trace)",
@@ -70,8 +80,9 @@ def membership(traces: TraceSet) -> Membership:
         warnings += told
         members.append(Member(trace.rank or 0, trace, device))
     ranks = {member.rank for member in members}
-    missing = tuple(rank for rank in range(traces.world_size) if rank not in ranks)
-    return Membership(tuple(members), missing, tuple(warnings))
+    size, told = _size(traces, ranks)
+    missing = tuple(rank for rank in range(size) if rank not in ranks)
+    return Membership(tuple(members), size, missing, (*warnings, *told))
 
 
 def _single(trace: Trace, traces: TraceSet) -> Membership:
@@ -85,18 +96,33 @@ def _single(trace: Trace, traces: TraceSet) -> Membership:
             count=len(devices),
         )
         members = tuple(Member(number, trace, device) for number, device in enumerate(devices))
-        return Membership(members, (), (warning,))
-    rank = trace.rank if trace.rank is not None else 0
-    missing = tuple(traces.missing_ranks)
-    return Membership((Member(rank, trace, devices[0] if devices else None),), missing, ())
+        return Membership(members, len(members), (), (warning,))
+    member = Member(trace.rank or 0 if _plausible(trace.rank) else 0, trace, devices[0] if devices else None)
+    size, told = _size(traces, {member.rank})
+    missing = tuple(rank for rank in range(size) if rank != member.rank) if trace.rank is not None else ()
+    return Membership((member,), size, missing, tuple(told))
+
+
+def _plausible(rank: int | None) -> bool:
+    return rank is not None and rank < LARGEST_JOB
+
+
+def _size(traces: TraceSet, ranks: set[int]) -> tuple[int, list[TraceWarning]]:
+    """Ranks of the job: the largest number that a trace gives, where that can be true, and at least the ranks found."""
+    stated = [trace.metadata.world_size for trace in traces if trace.metadata.world_size]
+    size = max([max(ranks) + 1, *(number for number in stated if number <= LARGEST_JOB)])
+    if max(stated, default=0) <= LARGEST_JOB:
+        return size, []
+    message = f"a job of {max(stated):,} ranks is not believed; {size:,} are taken for granted"
+    return size, [TraceWarning("world_size_implausible", message)]
 
 
 def _unknown(trace: Trace) -> TraceWarning:
-    return TraceWarning(
-        "rank_unknown",
-        "left out: neither distributedInfo nor the file name tells its rank",
-        source=trace.metadata.source.path,
-    )
+    if trace.rank is not None:
+        message = f"left out: there is no rank {trace.rank:,}"
+    else:
+        message = "left out: neither distributedInfo nor the file name tells its rank"
+    return TraceWarning("rank_unknown", message, source=trace.metadata.source.path)
 
 
 def _window(trace: Trace) -> tuple[int, int]:

@@ -19,7 +19,7 @@ class Pipeline:
 
     Attributes:
         layers: transformer blocks of each stage; null where the ranks of a stage disagree or none is at hand.
-        total_layers: their sum; null where one is unknown.
+        total_layers: their sum; null where one, or the number of stages, is unknown.
         bubble_share: of all stages' time, the share in which they neither work nor transfer; collectives within a
             stage count as its work.
         stages: stage, ranks, layers, cycle_ns (from one step's start to the next), work_ns, transfer_ns, wait_ns
@@ -85,7 +85,7 @@ def find_pipeline(
     )
     return Pipeline(
         layers=tuple(counts),
-        total_layers=sum(known) if len(known) == len(counts) else None,
+        total_layers=sum(known) if len(known) == len(counts) and layout.sizes.get("pp") else None,
         bubble_share=_mean_bubble(stages),
         stages=stages,
         steps=min(stages["steps"].to_list(), default=0),

@@ -12,25 +12,30 @@ CERTAIN_NS = 50_000
 """Ends further apart than this say more about the clocks than about the groups."""
 
 
-def size_ending_together(calls: pl.DataFrame, world_size: int) -> int:
+def size_ending_together(calls: pl.DataFrame, world_size: int) -> int | None:
     """The largest number of neighbouring ranks on which one collective's calls end together; else all ranks.
+
+    Null where ranks are missing and those at hand would be grouped alike by groups of several sizes.
 
     Args:
         calls: rank, start_ns, dur_ns of one kind of collective.
         world_size: ranks of the job.
     """
-    ranks = calls["rank"].unique().to_list()
-    sizes = [size for size in range(2, world_size + 1) if world_size % size == 0]
+    ranks = calls["rank"].unique().sort().to_list()
     spreads: dict[int, float] = {}
-    for size in sizes:
-        blocks = {rank: tuple(other for other in ranks if other // size == rank // size) for rank in ranks}
-        spread = spread_ns(calls, blocks)
+    blocks: dict[int, dict[int, tuple[int, ...]]] = {}
+    for size in range(2, world_size + 1):
+        if world_size % size:
+            continue
+        blocks[size] = {rank: tuple(other for other in ranks if other // size == rank // size) for rank in ranks}
+        spread = spread_ns(calls, blocks[size])
         if spread is not None:
             spreads[size] = spread
     if not spreads or min(spreads.values()) > CERTAIN_NS:
         return world_size
     limit = 2 * min(spreads.values()) + SLACK_NS
-    return max(size for size, spread in spreads.items() if spread <= limit)
+    found = max(size for size, spread in spreads.items() if spread <= limit)
+    return found if list(blocks.values()).count(blocks[found]) == 1 else None
 
 
 def spread_ns(own: pl.DataFrame, groups: dict[int, tuple[int, ...]]) -> float | None:
