@@ -65,6 +65,7 @@ MLA_CACHE = "void vllm::concat_and_cache_mla_kernel<__nv_bfloat16, __nv_bfloat16
 CONV = "_causal_conv1d_update_kernel"
 SCAN = "_selective_scan_update_kernel"
 GDN = "fused_recurrent_gated_delta_rule_packed_decode_kernel"
+KDA = "fused_recurrent_kda_fwd_kernel"
 GATED_NORM = "layer_norm_gated_fwd_kernel"
 INDUCTOR_NORM = "triton_red_fused_add_mean_mul_pow_rsqrt_{}"
 INDUCTOR_QK = "triton_per_fused_cat_index_mean_mul_pow_rsqrt_view_{}"
@@ -133,6 +134,7 @@ _DENSE = [UP, SILU, DOWN]
 _EXPERTS = [ROUTER, TOPK, ALIGN, UP, SILU, DOWN, MOE, SILU, MOE, MOE_SUM]
 _GDN = [ADD_RMS, QKV, ROUTER, CONV, GDN, GATED_NORM, OUT, ADD_RMS, *_EXPERTS]
 _GATED = [ADD_RMS, QKV, RMS, RMS, ROPE, KV, FA3, "triton_poi_fused_mul_sigmoid_3", OUT, ADD_RMS, *_EXPERTS]
+_PLAIN = [LAYER_NORM, UP, GELU, DOWN, ADD]
 _MAMBA1 = [RMS, QKV, CONV, UP, RMS, RMS, RMS, DOWN, SCAN, OUT, ADD_RMS]
 _ATTENTION = [RMS, QKV, KV, FA3, OUT, ADD_RMS]
 
@@ -260,6 +262,32 @@ ARCHITECTURES: dict[str, Step] = {
         ],
         prologue=(COPY, "void cudnn::cnn::conv2d_grouped_direct_kernel<false>()", ADD),
         after={24: (LAYER_NORM, UP, GELU, DOWN, EMBED, "void at::native::masked_scatter_kernel<float>()")},
+    ),
+    "whisper: self and cross attention in every layer": step(
+        [
+            [LAYER_NORM, QKV, KV, FA3, OUT, ADD, LAYER_NORM, QKV, FA3, OUT, ADD, LAYER_NORM, UP, GELU, DOWN, ADD]
+            for _ in range(4)
+        ],
+        epilogue=(LAYER_NORM, HEAD, ARGMAX),
+    ),
+    "whisper: the encoder's layers ahead of the decoder's": step(
+        [
+            *([LAYER_NORM, QKV, FA2, OUT, ADD, LAYER_NORM, UP, GELU, DOWN, ADD] for _ in range(4)),
+            *([LAYER_NORM, QKV, KV, FA3, OUT, ADD, LAYER_NORM, QKV, QKV, KV, FA3, OUT, ADD, *_PLAIN] for _ in range(4)),
+        ],
+        prologue=(COPY,),
+        after={4: (LAYER_NORM, EMBED, ADD)},
+        epilogue=(LAYER_NORM, HEAD, ARGMAX),
+    ),
+    "kimi linear: convolutions, projections, then the recurrence": step(
+        _first(
+            [
+                [ADD_RMS, QKV, KV, FA3, OUT, ADD_RMS, *_EXPERTS]
+                if i % 4 == 3
+                else [ADD_RMS, QKV, CONV, CONV, CONV, UP, DOWN, KDA, GATED_NORM, OUT, ADD_RMS, *_EXPERTS]
+                for i in range(27)
+            ]
+        )
     ),
     "attention in three products": step(
         [

@@ -6,10 +6,19 @@ from pathlib import Path
 
 import polars as pl
 from recordings import Recording
-from test_architectures import ARCHITECTURES, ARGMAX, dense, step
+from test_architectures import ADD, ARCHITECTURES, ARGMAX, DOWN, FA3, HEAD, OUT, QKV, SILU, UP, dense, step
 
 DECODE = "execute_context_0(0)_generation_4(4)"
+IDLE = "execute_context_0(0)_generation_0(0)"
 PREFILL = "execute_context_1(900)_generation_0(0)"
+
+_FUNCTOR = "void at::native::vectorized_elementwise_kernel<4, at::native::{}>(int)"
+UNFUSED_NORM = (
+    _FUNCTOR.format("pow_tensor_scalar_kernel_impl<float, float>"),
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float> > >()",
+    _FUNCTOR.format("rsqrt_kernel_cuda(at::TensorIteratorBase&)"),
+    _FUNCTOR.format("BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >"),
+)
 
 
 def llama(layers: int = 8) -> list[str]:
@@ -47,3 +56,22 @@ def test_a_vision_tower_is_no_model_of_full_attention(tmp_path: Path) -> None:
     assert found.steps["blocks"].to_list() == [52]
     assert found.blocks["kind"].unique().to_list() == ["dense"]
     assert found.events.filter(pl.col("name").cast(pl.String) == ARGMAX)["role"].to_list() == ["sampler"]
+
+
+def test_a_last_step_like_a_whole_one_is_whole_though_others_go_on(tmp_path: Path) -> None:
+    recording = Recording()
+    short = llama()[3:-3]
+    for marker, names in ((IDLE, short), (DECODE, llama()), (IDLE, short)):
+        recording.step(names, marker)
+    found = recording.segment(tmp_path).steps
+    assert found.select("phase", "complete").rows() == [("dummy", True), ("decode", True), ("dummy", True)]
+
+
+def test_the_residual_addition_ahead_of_an_unfused_norm_is_no_part_of_it(tmp_path: Path) -> None:
+    recording = Recording()
+    block = [*UNFUSED_NORM, QKV, FA3, OUT, ADD, *UNFUSED_NORM, UP, SILU, DOWN, ADD]
+    recording.step(list(step([block] * 6, epilogue=(*UNFUSED_NORM, HEAD, ARGMAX)).names), DECODE)
+    events = recording.segment(tmp_path).events
+    assert events.filter(pl.col("block") == 3)["role"].to_list() == (
+        f"{'norm ' * 4} qkv_proj attention o_proj other {'norm ' * 4} gate_up activation down other".split()
+    )

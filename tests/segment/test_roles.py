@@ -54,6 +54,10 @@ ROLES = {
     ("olmo 2: norms behind both halves only", 4): (
         "qkv_proj norm norm rope kv_write attention o_proj norm other gate_up activation down norm other"
     ),
+    ("whisper: self and cross attention in every layer", 2): (
+        "norm qkv_proj kv_write attention o_proj other norm qkv_proj attention o_proj other norm gate_up activation "
+        "down other"
+    ),
     ("attention in three products", 0): (
         "norm qkv_proj qkv_proj qkv_proj rope attention attention attention o_proj other norm gate_up activation down "
         "other"

@@ -27,6 +27,10 @@ _MIXING = np.zeros(16, dtype=np.bool_)
 _MIXING[[MIXER, POSITION]] = True
 _PARTING = (ACT, EXPERT, ROUTE, COMBINE, SAMPLE)
 _MERGE_OVER_GEMMS = 2
+_STATES = ("mamba", "linear")
+"""Mixers that carry a state; they share the convolution ahead of it."""
+_LEAST_PAIRS = 3
+"""Layers in a row with two attentions that make a decoder with cross attention, unless there are no other layers."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ def find_anchors(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int]
     starts, ends = positions[first], positions[last]
     runs = [Anchor(start, end, *own) for start, end, own in zip(starts.tolist(), ends.tolist(), content, strict=True)]
     merged = _merge(runs, _between(classes, starts, ends), vocabulary)
+    merged = _join_cross_attention(merged, classes, vocabulary)
     serving = known.union(*(run.tokens for run in merged if run.mixes))
     return [run for run in merged if run.mixes or run.tokens <= serving]
 
@@ -124,4 +129,32 @@ def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int], vocabu
     if not (last.mixes and run.mixes):
         return not norms
     kind, other = vocabulary.mixers[last.token], vocabulary.mixers[run.token]
-    return kind == other and (not norms or kind in ("mamba", "linear"))
+    if kind in _STATES and other in _STATES:
+        return True
+    return kind == other and not norms
+
+
+def _join_cross_attention(anchors: list[Anchor], classes: ByteArray, vocabulary: Vocabulary) -> list[Anchor]:
+    """Join the two attentions of an encoder-decoder's layers: every other gap then has no feed-forward."""
+    if len(anchors) < 4:
+        return anchors
+    starts, ends = (np.array(list(edge)) for edge in zip(*((a.start, a.end) for a in anchors), strict=True))
+    apart = [
+        not norms or parting > 0 or {vocabulary.mixers[one.token], vocabulary.mixers[two.token]} != {"attention"}
+        for one, two, (parting, norms, _) in zip(anchors, anchors[1:], _between(classes, starts, ends), strict=False)
+    ]
+    joined: list[Anchor] = []
+    at = 0
+    while at < len(anchors):
+        end = at
+        while end < len(apart) and not apart[end] and (end + 1 == len(apart) or apart[end + 1]):
+            end += 2
+        pairs = (end - at) // 2
+        if pairs >= _LEAST_PAIRS or (pairs > 1 and at == 0 and end >= len(anchors) - 1):
+            for one, two in zip(anchors[at:end:2], anchors[at + 1 : end : 2], strict=True):
+                joined.append(Anchor(one.start, two.end, one.token, True, one.tokens | two.tokens))
+            at = end
+        else:
+            joined.append(anchors[at])
+            at += 1
+    return joined

@@ -79,7 +79,7 @@ def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
                 end = max(end, p)
     for p in products:
         if p < end:
-            block.propose(p, "qkv_proj")
+            block.propose(p, "o_proj" if _ends_attention(block, own, p, vocabulary) else "qkv_proj")
     after = [p for p in products if p > end]
     output = _output_products(block, after, end) if mixing else []
     for p in output:
@@ -116,6 +116,16 @@ def _output_products(block: _Block, after: list[int], end: int) -> list[int]:
     if len(near) > 1 and (active or (len(near) == len(after) and len(after) > 2)):
         return near[:1]
     return near
+
+
+def _ends_attention(block: _Block, tokens: list[int], product: int, vocabulary: Vocabulary) -> bool:
+    """Whether a product follows an attention and has a norm behind it: self attention ahead of cross attention."""
+    near = (p for p in range(product - 1, -1, -1) if block.classes[p] in (NORM, MIXER))
+    before = next(near, None)
+    after = next((p for p in range(product + 1, len(tokens)) if block.classes[p] in (NORM, MIXER, GEMM)), None)
+    if before is None or after is None or block.classes[after] != NORM:
+        return False
+    return vocabulary.mixers[tokens[before]] == "attention"
 
 
 def _feed_forward(block: _Block, products: list[int]) -> None:
@@ -187,11 +197,15 @@ def _experts(block: _Block) -> None:
 def _fill(block: _Block, tokens: list[int], vocabulary: Vocabulary) -> None:
     """Give the pieces of an unfused norm its role, and a GEMM's helper that of its GEMM."""
     for heart in [p for p, token in enumerate(tokens) if vocabulary.bare_norm[token]]:
-        for step in (-1, 1):
-            p = heart
-            while 0 <= p < len(tokens) and block.classes[p] in (OTHER, NORM, VIEW):
-                block.propose(p, "norm")
-                p += step
+        start = end = heart
+        while start > 0 and block.classes[start - 1] in (OTHER, NORM, VIEW):
+            start -= 1
+        while end + 1 < len(tokens) and block.classes[end + 1] in (OTHER, NORM, VIEW):
+            end += 1
+        if start and start < heart and vocabulary.adds[tokens[start]]:
+            start += 1  # the residual addition behind a product
+        for p in range(start, end + 1):
+            block.propose(p, "norm")
     for p, token in enumerate(tokens[1:], start=1):
         if block.roles[p] is None and vocabulary.helpers[token]:
             block.roles[p] = block.roles[p - 1]
