@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from traceanalyzer.problems import TraceError
+from traceanalyzer.report.plots import style
 from traceanalyzer.report.text import visible
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg")
 LABELS = {
@@ -20,11 +21,11 @@ LABELS = {
     "host": "host",
 }
 COLOURS = {
-    "memory": "#56B4E9",
-    "compute": "#D55E00",
-    "latency": "#BBBBBB",
-    "communication": "#009E73",
-    "host": "#666666",
+    "memory": style.BLUE,
+    "compute": style.VERMILION,
+    "latency": style.GREY,
+    "communication": style.PURPLE,
+    "host": style.SKY,
 }
 
 
@@ -39,23 +40,15 @@ def save_plot(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> No
     Raises:
         TraceError: the file cannot be written.
     """
-    data = _draw(rows, title, path.suffix.lower().lstrip("."))
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-        Path(temporary).replace(path)
-    except OSError as error:
-        raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
+    with style.styled():
+        figure = _draw(rows, title)
+    style.save(figure, path)
 
 
-def _draw(rows: Sequence[Mapping[str, float]], title: str, form: str) -> bytes:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def _draw(rows: Sequence[Mapping[str, float]], title: str) -> Figure:
     from matplotlib.ticker import FuncFormatter, NullLocator
 
-    figure = Figure(figsize=(7.2, 4.6), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = style.new_figure(4.8)
     axes = figure.add_subplot()
     batches = [row["batch"] for row in rows]
     shown = [bound for bound in LABELS if any(row.get(bound) for row in rows)]
@@ -64,7 +57,7 @@ def _draw(rows: Sequence[Mapping[str, float]], title: str, form: str) -> bytes:
         [[100 * row.get(bound, 0.0) / sum(row.get(one, 0.0) for one in LABELS) for row in rows] for bound in shown],
         labels=[LABELS[bound] for bound in shown],
         colors=[COLOURS[bound] for bound in shown],
-        edgecolor="white",
+        edgecolor=style.PAPER,
         linewidth=0.6,
     )
     axes.set_xscale("log", base=2)
@@ -72,13 +65,10 @@ def _draw(rows: Sequence[Mapping[str, float]], title: str, form: str) -> bytes:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlim(batches[0], batches[-1])
     axes.set_ylim(0, 100)
-    axes.set_xlabel("sequences of a decode step", fontsize=14)
-    axes.set_ylabel("% of the step's time", fontsize=14)
-    axes.tick_params(labelsize=13)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(visible(title).replace("$", r"\$"), fontsize=13, loc="left")
+    axes.set_xlabel("sequences of a decode step")
+    axes.set_ylabel("% of the step's time")
+    axes.set_title(visible(title))
     handles, labels = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], labels[::-1], fontsize=13, loc="lower left")
-    out = io.BytesIO()
-    figure.savefig(out, format=form, metadata={"Date": None} if form == "svg" else None)
-    return out.getvalue()
+    # Below the axes, which are full.
+    figure.legend(handles[::-1], labels[::-1], loc="outside lower left", ncols=3, handlelength=1.0)
+    return figure
