@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from traceanalyzer.ingest.document import EVENT_BOUNDARY, closing
+from traceanalyzer.ingest.borders import EVENT_BOUNDARY, closing
 from traceanalyzer.ingest.events import ARG_KEYS, EXTRA_KEYS, Args, Event, ExactEvent
 
 RUN = 256

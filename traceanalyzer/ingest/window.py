@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from traceanalyzer.ingest.borders import list_end
 from traceanalyzer.ingest.columns import NeedsExactTimes
 from traceanalyzer.ingest.decode import Decoded, build, decode_events
-from traceanalyzer.ingest.document import Window, list_end
+from traceanalyzer.ingest.document import Window
 from traceanalyzer.ingest.salvage import Salvaged, salvage
 
 ROWS_PER_FILE = 250_000
