@@ -32,6 +32,7 @@ class Gunzip:
         self._source = source
 
     def blocks(self) -> Iterator[bytes]:
+        """Yield what the members hold; damage and trailing bytes are reported, not raised."""
         from isal import isal_zlib
 
         data, consumed = next(self._below, b""), 0
