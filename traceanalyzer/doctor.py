@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -12,6 +10,7 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 
+from traceanalyzer.files import written_whole
 from traceanalyzer.ingest import ingest, inputs
 from traceanalyzer.ingest.container import Plain, describe_unknown
 from traceanalyzer.ingest.decode import decode_events
@@ -132,19 +131,9 @@ def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
     """
     if target.exists() and Path(path).exists() and target.samefile(path):
         raise TraceError(str(target), "the repaired copy cannot replace the file it is made from")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        temporary = Path(name)
-        try:
-            with os.fdopen(descriptor, "wb") as raw, closing(_compressed(raw, target)) as out:
-                for text in _valid_text(path, more):
-                    out.write(text)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise TraceError(str(target), f"cannot be written: {error.strerror or error}") from error
+    with written_whole(target, make_folder=True) as raw, closing(_compressed(raw, target)) as out:
+        for text in _valid_text(path, more):
+            out.write(text)
 
 
 def _compressed(raw: BinaryIO, target: Path) -> BinaryIO:

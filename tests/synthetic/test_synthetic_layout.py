@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from traceanalyzer.problems import TraceError
 from traceanalyzer.synthetic import TraceSpec, decode_steps, encode, generate, write
 from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_dense
 
@@ -139,7 +140,7 @@ def test_written_files_read_back_as_the_document(tmp_path: Path, name: str) -> N
 def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     trace = generate(small("cuda"))
     (tmp_path / "trace.json").mkdir()
-    with pytest.raises(OSError, match=r"trace\.json"):
+    with pytest.raises(TraceError, match=r"trace\.json"):
         write(trace, tmp_path / "trace.json")
     assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]
 

@@ -49,8 +49,8 @@ def report(
     network and can be passed on as one file.
     """
     from traceanalyzer.analysis.roofline import RooflineError
+    from traceanalyzer.files import write_whole
     from traceanalyzer.report.html import render
-    from traceanalyzer.report.plots.style import write_bytes
 
     if not paths and not serving:
         raise click.UsageError("expected a PATH, or --serving RESULTS")
@@ -63,7 +63,7 @@ def report(
         raise click.UsageError(str(error)) from error
     data = _with_serving(data, serving)
     show_warnings(data.warnings)
-    write_bytes(render(data).encode(), output)
+    write_whole(output, render(data))
     tell(f"wrote {output} ({output.stat().st_size / 1000:,.0f} kB)")
 
 

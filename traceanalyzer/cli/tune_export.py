@@ -77,6 +77,7 @@ def patch(
 
     Its version is read from the file that is patched; a parameter that it cannot be told is refused.
     """
+    from traceanalyzer.files import write_whole
     from traceanalyzer.tune.export.patch import find_opt_flags, make_patch
 
     if installed is None:
@@ -90,7 +91,7 @@ def patch(
         else:
             click.echo(text, nl=False)
         return
-    _write(output, text)
+    write_whole(output, text)
     _report("patch", [output], policy, [f"patch -p1 -d / < {output}"], as_json)
 
 
@@ -174,15 +175,6 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(str(path), f"cannot be read ({error})") from None
-
-
-def _write(path: Path, text: str) -> None:
-    from traceanalyzer.problems import TraceError
-
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise TraceError(str(path), error.strerror or "cannot be written") from None
 
 
 def _document(kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import msgspec
 import polars as pl
 
 from traceanalyzer.doctor import write_repaired
+from traceanalyzer.files import write_whole
 from traceanalyzer.ingest.metadata import TraceMetadata
 from traceanalyzer.problems import TraceError
-from traceanalyzer.report.plots.style import write_bytes
 from traceanalyzer.report.text import visible
 from traceanalyzer.report.tracks import KINDS, Slice, Track, tracks_of
 from traceanalyzer.trace import Trace
@@ -51,7 +51,7 @@ def export(trace: Trace, target: Path) -> bool:
         from isal import igzip
 
         document = igzip.compress(document, compresslevel=2)
-    write_bytes(document, target)
+    write_whole(target, document)
     return False
 
 

@@ -15,6 +15,7 @@ from traceanalyzer.analysis.hotspots import hotspots
 from traceanalyzer.analysis.idle import idle
 from traceanalyzer.analysis.roofline import Request, Roofline
 from traceanalyzer.analysis.roofline.bounds import bounds_by
+from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
 from traceanalyzer.report import blocks
 from traceanalyzer.report import hotspots as hotspot_report
@@ -22,7 +23,6 @@ from traceanalyzer.report import idle as idle_report
 from traceanalyzer.report import roofline as roofline_report
 from traceanalyzer.report.attempt import roofline_or_reason
 from traceanalyzer.report.csv import to_csv
-from traceanalyzer.report.plots.style import write_bytes
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace
 
@@ -146,7 +146,7 @@ def _write(tables: Sequence[TableData], target: Path, suffix: str, encoded: Any)
     if target.suffix.lower() == suffix:
         if len(tables) != 1:
             raise TraceError(str(target), f"{len(tables)} tables do not fit one file; name a directory, or one --table")
-        write_bytes(encoded(tables[0]), target)
+        write_whole(target, encoded(tables[0]))
         return [target]
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,7 @@ def _write(tables: Sequence[TableData], target: Path, suffix: str, encoded: Any)
     written = []
     for one in tables:
         path = target / f"{one.name}{suffix}"
-        write_bytes(encoded(one), path)
+        write_whole(path, encoded(one))
         written.append(path)
     return written
 
@@ -185,7 +185,7 @@ def write_xlsx(tables: Sequence[TableData], target: Path) -> list[Path]:
             if len(one.rows) > SHEET_ROWS:
                 raise TraceError(str(target), f"{len(one.rows):,} rows of {one.name} do not fit a sheet; use parquet")
             _sheet(book.add_worksheet(one.name), one, heading, number)
-    write_bytes(out.getvalue(), target)
+    write_whole(target, out.getvalue())
     return [target]
 
 

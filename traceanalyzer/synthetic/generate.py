@@ -5,13 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from traceanalyzer.files import write_whole
 from traceanalyzer.synthetic.layout import Laid, lay_out
 from traceanalyzer.synthetic.plan import PlannedBlock
 from traceanalyzer.synthetic.spec import StepSpec, TraceSpec
@@ -67,15 +66,7 @@ def write(trace: SyntheticTrace, path: str | Path) -> Path:
     data = encode(trace.document)
     if path.suffix == ".gz":
         data = _gzip(data)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, data)
     return path
 
 

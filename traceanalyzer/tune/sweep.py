@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from traceanalyzer.files import written_whole
 from traceanalyzer.problems import TraceError, TraceWarning
 
 SCHEMA = "traceanalyzer/sweep/1"
@@ -112,16 +112,10 @@ def write_sweep(path: Path, points: Iterable[Point]) -> None:
     Raises:
         TraceError: the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            for point in points:
-                for number, samples in enumerate(point.rounds or ((),)):
-                    file.write(line_of(point, number, samples))
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise TraceError(str(path), error.strerror or "cannot be written") from None
+    with written_whole(path) as file:
+        for point in points:
+            for number, samples in enumerate(point.rounds or ((),)):
+                file.write(line_of(point, number, samples).encode())
 
 
 def line_of(point: Point, round_number: int, samples: Iterable[float]) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
 from traceanalyzer.report.text import cut_middle, visible
 
@@ -163,7 +162,7 @@ def save(figure: Figure, path: Path) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise TraceError(str(path), f"a plot is written as {', '.join(FORMATS)}")
-    write_bytes(encoded(figure, path.suffix.lower().lstrip(".")), path)
+    write_whole(path, encoded(figure, path.suffix.lower().lstrip(".")))
 
 
 def encoded(figure: Figure, form: str) -> bytes:
@@ -173,31 +172,3 @@ def encoded(figure: Figure, form: str) -> bytes:
     with styled():
         figure.savefig(out, format=form, metadata=metadata)
     return out.getvalue()
-
-
-def write_bytes(data: bytes, path: Path) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        TraceError: it cannot be written.
-    """
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.")
-    except OSError as error:
-        raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except OSError as error:
-        raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
 from traceanalyzer.tune.policy import Policy
 
@@ -106,8 +107,7 @@ def write_plugin(folder: Path, files: dict[str, str]) -> list[Path]:
         written = []
         for name, text in files.items():
             path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_whole(path, text, make_folder=True)
             written.append(path)
     except OSError as error:
         raise TraceError(str(folder), error.strerror or "cannot be written") from None

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
 from traceanalyzer.tune.formats.names import VLLM
 from traceanalyzer.tune.formats.vllm_moe import KERNEL, VERSION_KEY, FileName, nearest
@@ -171,13 +172,7 @@ def write_moe_file(folder: Path, file: MoeFile) -> Path:
         TraceError: it cannot be written.
     """
     path = folder / str(file.name)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(file.document, indent=4) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise TraceError(str(path), error.strerror or "cannot be written") from None
+    write_whole(path, json.dumps(file.document, indent=4) + "\n", make_folder=True)
     return path
 
 

@@ -1,0 +1,38 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from traceanalyzer.files import write_whole, written_whole
+from traceanalyzer.problems import TraceError
+
+
+def test_a_failing_writer_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), written_whole(path) as out:
+        out.write(b"half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        write_whole(tmp_path / "new", "text")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+
+
+def test_a_missing_folder_is_an_error_unless_it_may_be_made(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="cannot be written"):
+        write_whole(tmp_path / "absent" / "file", "text")
+    write_whole(tmp_path / "absent" / "file", "grüße", make_folder=True)
+    assert (tmp_path / "absent" / "file").read_bytes() == "grüße".encode()
