@@ -204,6 +204,14 @@ def test_the_plot_shows_where_the_bound_switches(tmp_path: Path, suffix: str) ->
         ("--select", "a=b"),
         ("--plot", "plot.pdf"),
         ("--gpu-memory-utilization", "0"),
+        ("--gpu-memory-utilization", "nan"),
+        ("--routing-skew", "inf"),
+        ("--compare-gpu", "H200 SXM", "--measured-tokens-per-s", "nan"),
+        ("--compare-parallel", ""),
+        ("--slo", ""),
+        ("--model", "no-such-model"),
+        ("--gpu", "Voodoo 2"),
+        ("--compare-gpu", "Voodoo 2"),
         ("--max-num-batched-tokens", "0"),
     ],
 )
@@ -218,8 +226,6 @@ def test_wrong_usage_ends_with_status_2_and_one_error(arguments: tuple[str, ...]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--model", "no-such-model", "--gpu", "H100 SXM5"), "not built in"),
-        (("--model", "llama-3.1-8b", "--gpu", "Voodoo 2"), "Voodoo"),
         ((*SMALL, "--tp", "7"), "does not divide"),
         ((*SMALL, "--ep", "4"), "no experts"),
         (("--model", "llama-3.1-8b", "--gpu", "Radeon 8060S", "--tp", "2"), "--link-gbps"),
@@ -273,3 +279,18 @@ def test_tables_fit_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         result = invoke(*arguments)
         assert result.exit_code == 0, result.output
         assert max(len(line) for line in result.stdout.splitlines()) <= 80
+
+
+def test_a_trace_of_another_model_and_gpu_is_told(shared: Path) -> None:
+    trace = shared / "traces" / "gpu" / "qwen3_8b_sglang_decode_mi300x.json.gz"
+    found = document("--model", "gpt-oss-20b", "--gpu", "H100 SXM5", "--isl", 64, "--osl", 8, "--calibrate", trace)
+    assert {"model_mismatch", "gpu_mismatch"} <= {warning["code"] for warning in found["warnings"]}
+
+
+def test_results_that_the_model_cannot_have_given_are_told(shared: Path) -> None:
+    results = shared / "cases" / "501_bench_failed_requests.json"
+    found = document("--model", "llama-2-70b", "--gpu", "A100 SXM4 80GB", "--calibrate-serving", results)
+    assert {"failed_requests", "calibration_far_off"} <= {warning["code"] for warning in found["warnings"]}
+    (point,) = found["calibration"]["points"]
+    ratio = point["tpot_ms"] / point["fitted_ms"]
+    assert found["tpot_range_ms"][0] <= found["tpot_ms"] * ratio * 1.000001

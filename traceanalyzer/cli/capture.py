@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option, no_cache_option, open_inputs, show_warnings, warnings_of
+from traceanalyzer.cli.common import (
+    FiniteRange,
+    emit_json,
+    json_option,
+    no_cache_option,
+    open_inputs,
+    show_warnings,
+    warnings_of,
+)
 
 if TYPE_CHECKING:
     from traceanalyzer.capture import Capture
 
-SECONDS = click.FloatRange(min=0, min_open=True)
+SECONDS = FiniteRange(min=0, min_open=True)
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PHASES = ("decode", "prefill", "mixed", "dummy", "unknown")
 """As in analysis.hotspots, which --help must not import."""
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers that holds neither NaN nor infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read a number within the range."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number.", param, ctx)
+        return number
+
 
 paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 """Traces, ingested stores, directories of ranks or archives."""

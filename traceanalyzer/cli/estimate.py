@@ -8,19 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option, no_cache_option, open_one, rank_option, show_warnings
+from traceanalyzer.cli.common import (
+    FiniteRange,
+    emit_json,
+    json_option,
+    no_cache_option,
+    open_one,
+    rank_option,
+    show_warnings,
+    warnings_of,
+)
+from traceanalyzer.cli.estimate_options import batches_of, format_of, links_of, refuse_alone, shares_of
+from traceanalyzer.cli.request_options import gpu_file_option, named_gpu, named_model
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis.roofline import Roofline
     from traceanalyzer.estimate import Deployment, Estimate, LayoutComparison, Shortcut
     from traceanalyzer.estimate.calibrate import Calibration
     from traceanalyzer.estimate.results import Results
-    from traceanalyzer.hardware import Gpu
-    from traceanalyzer.model import Architecture, Format, Routing
+    from traceanalyzer.model import Architecture, Routing
+    from traceanalyzer.problems import TraceWarning
 
 PLOT_FORMATS = (".png", ".svg")
 LONGEST = 10_000_000
-MOST_BATCHES = 64
 
 
 @click.command()
@@ -48,7 +58,7 @@ MOST_BATCHES = 64
 @click.option(
     "--gpu-memory-utilization",
     "utilisation",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=FiniteRange(0, 1, min_open=True),
     default=0.9,
     show_default=True,
     help="Share of a GPU's memory that the engine uses.",
@@ -61,11 +71,11 @@ MOST_BATCHES = 64
 @click.option(
     "--shares", help="Compute-bound shares for the shortcut: decode=0.7,prefill=0.85. The model's by default."
 )
-@click.option("--measured-tokens-per-s", type=click.FloatRange(min=0, min_open=True), help="Output measured on --gpu.")
+@click.option("--measured-tokens-per-s", type=FiniteRange(min=0, min_open=True), help="Output measured on --gpu.")
 @click.option("--compare-parallel", metavar="LAYOUTS", help="Compare layouts: tp=4,pp=4,ep=4 or tp=2+pp=2,tp=4.")
 @click.option("--link-gbps", help="Bandwidth between GPUs in one direction, GB/s; LOW:HIGH with --compare-parallel.")
-@click.option("--ep-imbalance", type=click.FloatRange(min=1), help="Busiest expert-parallel rank over the mean.")
-@click.option("--routing-skew", type=click.FloatRange(min=0), help="Zipf exponent of routing; 0: uniform.  [0.69]")
+@click.option("--ep-imbalance", type=FiniteRange(min=1), help="Busiest expert-parallel rank over the mean.")
+@click.option("--routing-skew", type=FiniteRange(min=0), help="Zipf exponent of routing; 0: uniform.  [0.69]")
 @click.option("--calibrate", metavar="TRACE", help="Take achieved efficiencies from a trace of this model and GPU.")
 @click.option("--calibrate-serving", metavar="RESULTS", help="Fit to serving results of this model, GPU and layout.")
 @click.option("--select", multiple=True, metavar="KEY=VALUE", help="Which of the results to fit to. Repeatable.")
@@ -78,11 +88,7 @@ MOST_BATCHES = 64
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="What bounds a step over the batch: .png, .svg."
 )
 @click.option("--limit", type=click.IntRange(min=0), default=12, show_default=True, help="Ops shown; 0 shows all.")
-@click.option(
-    "--gpu-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A TOML file that describes more GPUs; they come before the built-in ones.",
-)
+@gpu_file_option
 @rank_option
 @json_option
 @no_cache_option
@@ -93,7 +99,6 @@ def estimate(model_name: str, gpu_name: str, plot: Path | None, as_json: bool, l
     simulated step by step. Every figure comes with what it rests on and how far off such estimates were.
     """
     from traceanalyzer.estimate import EstimateError
-    from traceanalyzer.hardware import HardwareError
     from traceanalyzer.model import ModelError
     from traceanalyzer.report import estimate as report
     from traceanalyzer.report.console import console
@@ -103,9 +108,9 @@ def estimate(model_name: str, gpu_name: str, plot: Path | None, as_json: bool, l
         raise click.UsageError(f"--plot writes {', '.join(PLOT_FORMATS)}, not {plot.suffix or 'a file without ending'}")
     try:
         found = _results(model_name, gpu_name, **options)
-    except (EstimateError, ModelError, HardwareError) as error:
+    except (EstimateError, ModelError) as error:
         raise click.ClickException(str(error)) from error
-    show_warnings(warnings(found.estimates[0]))
+    show_warnings(warnings(found))
     if plot is not None:
         _draw(found.estimates[0], plot)
     if as_json:
@@ -138,22 +143,21 @@ def _results(
     from traceanalyzer.estimate.results import Results
 
     try:
-        batches, links = _batches(batch), _links(link_gbps, several=compare_parallel is not None)
-        limits = parse_slo(slo) if slo else None
-        layouts = parse_layouts(compare_parallel) if compare_parallel else ()
-        stated = _shares(shares)
+        batches, links = batches_of(batch), links_of(link_gbps, several=compare_parallel is not None)
+        limits = None if slo is None else parse_slo(slo)
+        layouts = () if compare_parallel is None else parse_layouts(compare_parallel)
+        stated = shares_of(shares)
     except EstimateError as error:
         raise click.UsageError(str(error)) from error
-    _refuse_alone(options, compare_gpu=compare_gpu, shares=shares, measured=measured_tokens_per_s)
-    gpus = _gpu_table(options["gpu_file"])
-    deployment = _deployment(model_name, gpu_name, gpus, links[-1] if links else None, options)
+    refuse_alone(options, compare_gpu=compare_gpu, shares=shares, measured=measured_tokens_per_s)
+    deployment = _deployment(model_name, gpu_name, links[-1] if links else None, options)
+    told: list[TraceWarning] = []
     if layouts and deployment.parallel.gpus == 1:
         deployment = replace(deployment, parallel=_first_that_fits(deployment, layouts, utilisation))
     if gpu_fit:
         refuse_unfit(deployment, utilisation)
     routing = deployment.routing
-    found_roofline = _roofline(options["calibrate"], deployment, routing, options) if options["calibrate"] else None
-    calibration = _calibration(deployment, found_roofline, isl, osl, budget, options)
+    calibration = _calibration(deployment, isl, osl, budget, options, told)
     if calibration:
         deployment = replace(deployment, efficiencies=calibration.efficiencies)
     common: dict[str, Any] = {"slo": limits, "budget": budget, "utilisation": utilisation}
@@ -162,7 +166,13 @@ def _results(
     )
     second = cut = None
     if compare_gpu:
-        second = make(_other_gpu(deployment, compare_gpu, gpus), isl, osl, estimates[0].traffic.concurrency, **common)
+        second = make(
+            _other_gpu(deployment, compare_gpu, options["gpu_file"]),
+            isl,
+            osl,
+            estimates[0].traffic.concurrency,
+            **common,
+        )
         cut = _shortcut(estimates[0], second, stated, measured_tokens_per_s)
     compared = None
     if layouts:
@@ -175,92 +185,13 @@ def _results(
 
         # As `roofline` shows it, unless a skew is given.
         asked = routing if options["routing_skew"] is not None else Routing()
-        found_roofline = _roofline(options["trace"], deployment, asked, options)
-        prediction = predict(found_roofline, options["to_share"], options["change"])
-    return Results(estimates, second, cut, compared, calibration, prediction)
+        prediction = predict(
+            _roofline(options["trace"], deployment, asked, options, told), options["to_share"], options["change"]
+        )
+    return Results(estimates, second, cut, compared, calibration, prediction, tuple(told))
 
 
-def _refuse_alone(
-    options: dict[str, Any], *, compare_gpu: str | None, shares: str | None, measured: float | None
-) -> None:
-    """Stop where an option is given without the one that it goes with."""
-    if (shares or measured) and not compare_gpu:
-        raise click.UsageError("--shares and --measured-tokens-per-s go with --compare-gpu")
-    if (options["to_share"] or options["change"]) and not options["trace"]:
-        raise click.UsageError("--to-share and --change go with --trace")
-    if options["select"] and not options["calibrate_serving"]:
-        raise click.UsageError("--select goes with --calibrate-serving")
-    if options["calibrate"] and options["calibrate_serving"]:
-        raise click.UsageError("--calibrate and --calibrate-serving exclude each other")
-    if options["ideal"] and (options["calibrate"] or options["calibrate_serving"]):
-        raise click.UsageError("--roofline leaves nothing to calibrate")
-
-
-def _batches(text: str | None) -> tuple[int, ...]:
-    from traceanalyzer.estimate import EstimateError
-    from traceanalyzer.estimate.deployment import MOST_SEQUENCES
-
-    if text is None:
-        return ()
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() and 1 <= int(part) <= MOST_SEQUENCES for part in parts) or len(parts) > MOST_BATCHES:
-        raise EstimateError(f"--batch is a number of requests from 1 to {MOST_SEQUENCES:,}, or several, not {text!r}")
-    return tuple(dict.fromkeys(int(part) for part in parts))
-
-
-def _links(text: str | None, *, several: bool) -> tuple[float, ...]:
-    from traceanalyzer.estimate import EstimateError
-    from traceanalyzer.estimate.parallel import spread
-
-    if text is None:
-        return ()
-    low, _, high = text.partition(":")
-    try:
-        found = (float(low), float(high or low))
-    except ValueError:
-        raise EstimateError(f"--link-gbps is a bandwidth in GB/s, or LOW:HIGH, not {text!r}") from None
-    rates = spread(*found)
-    if len(rates) > 1 and not several:
-        raise EstimateError("--link-gbps LOW:HIGH goes with --compare-parallel")
-    return rates
-
-
-def _shares(text: str | None) -> dict[str, float]:
-    from traceanalyzer.estimate import EstimateError
-
-    found: dict[str, float] = {}
-    for part in text.split(",") if text else ():
-        name, _, value = part.partition("=")
-        try:
-            share = float(value)
-        except ValueError:
-            share = -1.0
-        if name.strip() not in ("decode", "prefill") or not 0 <= share <= 1:
-            raise EstimateError(f"shares are written as decode=0.7,prefill=0.85, each 0 to 1, not {part.strip()!r}")
-        found[name.strip()] = share
-    return found
-
-
-def _gpu_table(file: Path | None) -> tuple[Gpu, ...]:
-    from traceanalyzer.hardware import known_gpus, read_gpus
-
-    return (*(read_gpus(file) if file else ()), *known_gpus())
-
-
-def _format(name: str | None, option: str) -> Format | None:
-    from traceanalyzer.model import FORMATS, format_named
-
-    if name is None:
-        return None
-    found = format_named(name)
-    if found is None:
-        raise click.UsageError(f"{option} {name} is not known; there are {', '.join(FORMATS)}")
-    return found
-
-
-def _deployment(
-    model_name: str, gpu_name: str, gpus: tuple[Gpu, ...], link_gbps: float | None, options: dict[str, Any]
-) -> Deployment:
+def _deployment(model_name: str, gpu_name: str, link_gbps: float | None, options: dict[str, Any]) -> Deployment:
     from traceanalyzer.estimate import (
         ROOFLINE,
         ROUTING_SKEW,
@@ -270,12 +201,11 @@ def _deployment(
         layout,
         measured_link,
     )
-    from traceanalyzer.hardware import find_gpu
-    from traceanalyzer.model import Routing, load, with_formats
+    from traceanalyzer.model import Routing, with_formats
 
-    weights, kv = _format(options["dtype"], "--dtype"), _format(options["kv_dtype"], "--kv-dtype")
-    architecture: Architecture = with_formats(load(model_name), weights=weights, kv=kv)
-    gpu = find_gpu(gpu_name, gpus)
+    weights, kv = format_of(options["dtype"], "--dtype"), format_of(options["kv_dtype"], "--kv-dtype")
+    architecture: Architecture = with_formats(named_model(model_name), weights=weights, kv=kv)
+    gpu = named_gpu(gpu_name, options["gpu_file"])
     skew = options["routing_skew"]
     return Deployment(
         architecture=architecture,
@@ -302,12 +232,11 @@ def _first_that_fits(deployment: Deployment, layouts: tuple[Any, ...], utilisati
     return layouts[0]
 
 
-def _other_gpu(deployment: Deployment, name: str, gpus: tuple[Gpu, ...]) -> Deployment:
+def _other_gpu(deployment: Deployment, name: str, gpu_file: Path | None) -> Deployment:
     """Return the deployment on a second GPU: kernels reach the same shares of the peaks as on the first."""
     from traceanalyzer.estimate import default_link
-    from traceanalyzer.hardware import find_gpu
 
-    gpu = find_gpu(name, gpus)
+    gpu = named_gpu(name, gpu_file)
     note = f"kernels reach the same shares of the peaks on {gpu.name} as on {deployment.gpu.name}"
     efficiencies = replace(deployment.efficiencies, basis=(note, *deployment.efficiencies.basis))
     return replace(deployment, gpu=gpu, efficiencies=efficiencies, link=default_link(gpu) or deployment.link)
@@ -350,9 +279,13 @@ def _compare_layouts(
     return compare_layouts(deployment, layouts, isl, osl, batches, rates, budget=budget, utilisation=utilisation)
 
 
-def _roofline(path: str, deployment: Deployment, routing: Routing, options: dict[str, Any]) -> Roofline:
+def _roofline(
+    path: str, deployment: Deployment, routing: Routing, options: dict[str, Any], told: list[TraceWarning]
+) -> Roofline:
+    """Return the roofline of a trace, and add to ``told`` what is odd about the trace and what it does not fit."""
     from traceanalyzer.analysis.roofline import Request, RooflineError, roofline
     from traceanalyzer.estimate import EstimateError
+    from traceanalyzer.estimate.unlike import unlike
 
     trace = open_one([path], rank=options["rank"], no_cache=options["no_cache"])
     parallel = deployment.parallel
@@ -365,32 +298,40 @@ def _roofline(path: str, deployment: Deployment, routing: Routing, options: dict
         ep=parallel.ep if parallel.gpus > 1 else None,
     )
     try:
-        return roofline(trace, request)
+        found = roofline(trace, request)
     except RooflineError as error:
         raise EstimateError(f"{path}: {error}") from error
+    told += [*warnings_of(trace), *unlike(trace, found)]
+    return found
 
 
 def _calibration(
-    deployment: Deployment, found: Roofline | None, isl: int, osl: int, budget: int, options: dict[str, Any]
+    deployment: Deployment, isl: int, osl: int, budget: int, options: dict[str, Any], told: list[TraceWarning]
 ) -> Calibration | None:
-    if found is not None:
+    """Return what --calibrate or --calibrate-serving asks for, and add to ``told`` what is odd about the input."""
+    if options["calibrate"]:
         from traceanalyzer.estimate.from_roofline import calibrate
 
+        found = _roofline(options["calibrate"], deployment, deployment.routing, options, told)
         return calibrate(deployment.efficiencies, found)
     path = options["calibrate_serving"]
     if not path:
         return None
     from traceanalyzer.estimate import from_serving
     from traceanalyzer.estimate.from_results import observations, one_series
+    from traceanalyzer.estimate.unlike import far_off
+    from traceanalyzer.serving.checks import check, failed
     from traceanalyzer.serving.grouping import select
     from traceanalyzer.serving.read import read
 
     results = read(path)
-    show_warnings(results.warnings)
     chosen = one_series(select(results.results, options["select"], "--select"))
-    told = click.get_current_context().get_parameter_source("osl")
-    given = osl if told is not None and told.name == "COMMANDLINE" else None
-    return from_serving(deployment, observations(chosen, isl, given), budget)
+    told += [*results.warnings, *(warning for result in chosen for warning in check(result)), *failed(chosen)]
+    source = click.get_current_context().get_parameter_source("osl")
+    given = osl if source is not None and source.name == "COMMANDLINE" else None
+    fitted = from_serving(deployment, observations(chosen, isl, given), budget)
+    told += far_off(fitted)
+    return fitted
 
 
 def _draw(found: Estimate, path: Path) -> None:

@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceanalyzer.cli.common import PHASES, open_one
+from traceanalyzer.cli.common import PHASES, FiniteRange, open_one
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis.roofline import Request
     from traceanalyzer.hardware import Gpu
     from traceanalyzer.model import Architecture
 
+gpu_file_option = click.option(
+    "--gpu-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TOML file that describes more GPUs; they come before the built-in ones.",
+)
+
 OPTIONS = (
     click.option("--model", help="A built-in name such as gpt-oss-20b, or the path of a config.json."),
     click.option("--gpu", help="The GPU, where the trace does not tell; `gpus` lists those known."),
-    click.option(
-        "--gpu-file",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="A TOML file that describes more GPUs; they come before the built-in ones.",
-    ),
+    gpu_file_option,
     click.option("--capture", type=click.Path(exists=True), help="The trace of the graph capture: gives shapes."),
     click.option(
         "--phase", type=click.Choice(PHASES), help="Only complete steps of this phase; decode if there are any."
@@ -35,12 +37,8 @@ OPTIONS = (
     click.option("--tp", type=click.IntRange(min=1), help="Tensor-parallel degree."),
     click.option("--pp", type=click.IntRange(min=1), help="Pipeline-parallel degree."),
     click.option("--ep", type=click.IntRange(min=1), help="Expert-parallel degree."),
-    click.option(
-        "--experts-hit", type=click.FloatRange(min=0, min_open=True), help="Distinct experts a layer, if known."
-    ),
-    click.option(
-        "--routing-skew", type=click.FloatRange(min=0), default=0.0, help="Zipf exponent of routing; 0: uniform."
-    ),
+    click.option("--experts-hit", type=FiniteRange(min=0, min_open=True), help="Distinct experts a layer, if known."),
+    click.option("--routing-skew", type=FiniteRange(min=0), default=0.0, help="Zipf exponent of routing; 0: uniform."),
 )
 
 
@@ -101,37 +99,63 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def given_model(model: str | None) -> Architecture | None:
-    """Return the model that the user names, if any.
+    """Return the model that the user names, if any; errors are those of ``named_model``."""
+    return None if model is None else named_model(model)
+
+
+def named_model(model: str) -> Architecture:
+    """Return the model of a name, or of a config.json.
 
     Raises:
-        click.UsageError: it is neither built in nor a config.json that can be read.
+        click.UsageError: it is neither built in nor a file.
+        click.ClickException: the file does not describe a model.
     """
-    if model is None:
-        return None
     from traceanalyzer.model import ModelError, load
 
     try:
         return load(model)
     except ModelError as error:
-        raise click.UsageError(str(error)) from error
+        raised = click.ClickException if Path(model).exists() else click.UsageError
+        raise raised(str(error)) from error
 
 
 def given_gpu(gpu: str | None, gpu_file: Path | None) -> Gpu | None:
     """Return the GPU that the user names, or the only one of a file without a name.
 
     Raises:
-        click.UsageError: it is not known, or the file is not to be used.
+        click.UsageError: it is not known, or the file describes several.
+        click.ClickException: the file cannot be used.
     """
-    if gpu is None and gpu_file is None:
+    if gpu is not None:
+        return named_gpu(gpu, gpu_file)
+    own = _gpus_of(gpu_file)
+    if gpu_file is None:
         return None
-    from traceanalyzer.hardware import HardwareError, find_gpu, known_gpus, read_gpus
+    if len(own) != 1:
+        raise click.UsageError(f"{gpu_file} describes {len(own)} GPUs: name one with --gpu")
+    return own[0]
 
+
+def named_gpu(gpu: str, gpu_file: Path | None) -> Gpu:
+    """Return the GPU of a name, looked up in the file first.
+
+    Raises:
+        click.UsageError: it is not known.
+        click.ClickException: the file cannot be used.
+    """
+    from traceanalyzer.hardware import HardwareError, find_gpu, known_gpus
+
+    own = _gpus_of(gpu_file)
     try:
-        own = read_gpus(gpu_file) if gpu_file else ()
-        if gpu is None:
-            if len(own) != 1:
-                raise HardwareError(f"{gpu_file} describes {len(own)} GPUs: name one with --gpu")
-            return own[0]
         return find_gpu(gpu, (*own, *known_gpus()))
     except HardwareError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _gpus_of(file: Path | None) -> tuple[Gpu, ...]:
+    from traceanalyzer.hardware import HardwareError, read_gpus
+
+    try:
+        return tuple(read_gpus(file)) if file else ()
+    except HardwareError as error:
+        raise click.ClickException(str(error)) from error

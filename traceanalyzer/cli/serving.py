@@ -54,7 +54,7 @@ def show(paths: tuple[str, ...], plot: Path | None, logs: tuple[str, ...], as_js
     """Show results as a table over concurrencies, and check that their figures fit together."""
     from traceanalyzer.report import serving as report
     from traceanalyzer.report.console import console
-    from traceanalyzer.serving.checks import check
+    from traceanalyzer.serving.checks import check, failed
     from traceanalyzer.serving.read import read
     from traceanalyzer.serving.series import series
     from traceanalyzer.serving.utilisation import read_utilisation
@@ -63,7 +63,7 @@ def show(paths: tuple[str, ...], plot: Path | None, logs: tuple[str, ...], as_js
     found = read(paths)
     utilisation = {Path(log).name: read_utilisation(log) for log in logs}
     warnings = [*found.warnings, *(w for result in found.results for w in check(result))]
-    warnings += _failed(found.results)
+    warnings += failed(found.results)
     show_warnings(warnings)
     listed = series(found.results)
     if plot is not None:
@@ -236,18 +236,3 @@ def _utilisation(logs: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Uti
     if unknown:
         raise click.UsageError(f"--utilisation: {unknown[0]} is not one of {', '.join(names)}")
     return {name: read_utilisation(path) for name, path in named.items()}
-
-
-def _failed(results: tuple[ServingResult, ...]) -> list[TraceWarning]:
-    from traceanalyzer.problems import TraceWarning
-
-    return [
-        TraceWarning(
-            "failed_requests",
-            "some requests failed; the figures cover only those that succeeded",
-            result.where,
-            count=result.failed,
-        )
-        for result in results
-        if result.failed
-    ]

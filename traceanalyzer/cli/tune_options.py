@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from traceanalyzer.cli.common import json_option
+from traceanalyzer.cli.common import FiniteRange, json_option
 from traceanalyzer.kernels import HOME
 from traceanalyzer.tune.backends import BACKENDS
 
@@ -50,7 +50,7 @@ def _problem_options(kernels: Sequence[str], required: bool) -> Sequence[Callabl
 def candidate_options(command: F) -> F:
     """Give a command the options that say which candidates there are."""
     for option in (
-        click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=120.0, show_default=True,
+        click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=120.0, show_default=True,
                      help="Seconds for one candidate."),
         click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Compiling processes."),
         click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of compiled candidates."),
@@ -72,7 +72,7 @@ def measure_options(command: F) -> F:
         click.option("--seed", type=int, default=0, show_default=True, help="Of data, routing and order."),
         click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
                      help="Sweep file: every result is added as it comes; an interrupted run goes on from it."),
-        click.option("--budget", "budget_s", type=click.FloatRange(min=1), help="Seconds for measuring."),
+        click.option("--budget", "budget_s", type=FiniteRange(min=1), help="Seconds for measuring."),
         click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True,
                      help="Samples of a candidate in a round."),
         click.option("--routing", "routings", multiple=True, default=("uniform",), show_default=True,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option, show_warnings
+from traceanalyzer.cli.common import FiniteRange, emit_json, json_option, show_warnings
 from traceanalyzer.cli.tune_sweep_options import read_points, where_option
 
 
 @click.command()
 @click.argument("sweep", type=click.Path(path_type=Path))
-@click.option("--budget-share", type=click.FloatRange(min=0, max=1, min_open=True), default=0.03, show_default=True,
+@click.option("--budget-share", type=FiniteRange(min=0, max=1, min_open=True), default=0.03, show_default=True,
               help="Evaluations, as a share of the recorded configurations; at least one a problem.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Searches of each problem.")
 @click.option("--strategy", type=click.Choice(("guided", "random")), default="guided", show_default=True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceanalyzer.cli.common import emit_json, show_warnings
+from traceanalyzer.cli.common import FiniteRange, emit_json, show_warnings
 from traceanalyzer.cli.tune_options import (
     KERNELS,
     candidate_options,
@@ -39,7 +39,7 @@ TINY_CANDIDATES = 4
 @click.option("--top", type=click.IntRange(min=1), default=16, show_default=True,
               help="Measure this many, the best of the screen.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(min=1), default=10, show_default=True, help="Rounds at most.")
-@click.option("--margin", type=click.FloatRange(min=0), default=0.02, show_default=True,
+@click.option("--margin", type=FiniteRange(min=0), default=0.02, show_default=True,
               help="Drop who is slower than the best by more than this share.")  # fmt: skip
 def run(
     kernel: str, shape: str, dtype: str | None, axis_texts: Sequence[str], config_texts: Sequence[str], most: int,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from traceanalyzer.cli.common import FiniteRange
+
 if TYPE_CHECKING:
     from traceanalyzer.problems import TraceWarning
     from traceanalyzer.tune.policy import Policy
@@ -32,7 +34,7 @@ def policy_options(default: float) -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         regret = click.option(
-            "--max-regret", type=click.FloatRange(min=0), default=default, show_default=True,
+            "--max-regret", type=FiniteRange(min=0), default=default, show_default=True,
             help="Share by which a rule may be slower than the fastest configuration at each m.",
         )  # fmt: skip
         return top_k_option(regret(where_option(command)))

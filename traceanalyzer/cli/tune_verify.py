@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import emit_json, show_warnings
+from traceanalyzer.cli.common import FiniteRange, emit_json, show_warnings
 from traceanalyzer.cli.tune_options import (
     KERNELS,
     measure_options,
@@ -28,7 +28,7 @@ from traceanalyzer.tune.backends import BACKENDS
 @click.option("--after", "after_text", help="The new tile; without --kernel a trace of the server that runs it.")
 @outcome_options
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Rounds.")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=120.0, show_default=True,
+@click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=120.0, show_default=True,
               help="Seconds for one candidate.")  # fmt: skip
 def verify(
     kernel: str | None, shape: str | None, dtype: str | None, backend: str, device: str, m_text: str | None,

@@ -118,6 +118,11 @@ class Calibration:
         ratios = [1 / (1 + error) for error in self.held_out_errors]
         return (min(*ratios, 1.0), max(*ratios, 1.0)) if ratios else None
 
+    @property
+    def in_sample_ratios(self) -> tuple[float, ...]:
+        """Measured TPOT over the estimate at each point that was fitted to."""
+        return tuple(1 / (1 + point.error) for point in self.points)
+
 
 def from_serving(
     deployment: Deployment, observations: Sequence[Observation], budget: int = DEFAULT_BUDGET

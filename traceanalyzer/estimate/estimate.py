@@ -207,11 +207,19 @@ def _ranges(
     """Return the ranges of TPOT, TTFT and tokens/s."""
     if deployment.efficiencies is ROOFLINE:
         return None, None, None
-    low, high = (calibration.tpot_range if calibration else None) or TPOT_RANGE
+    low, high = _tpot_range(calibration)
     tpot = Range(served.tpot_ns * low, served.tpot_ns * high) if served.tpot_ns is not None else None
     slower = high if served.tpot_ns is not None else max(at_once_ns / served.ttft_ns, 1.0)
     ttft = Range(served.ttft_ns * TTFT_LOW, max(at_once_ns, served.ttft_ns))
     return tpot, ttft, Range(served.tokens_per_s / slower, served.tokens_per_s / low)
+
+
+def _tpot_range(calibration: Calibration | None) -> tuple[float, float]:
+    """Return how far measured TPOT may lie from the estimate; never closer than what was fitted to lies itself."""
+    if calibration is None:
+        return TPOT_RANGE
+    ratios = (*(calibration.tpot_range or TPOT_RANGE), *calibration.in_sample_ratios)
+    return min(ratios), max(ratios)
 
 
 def assumptions(deployment: Deployment, calibration: Calibration | None, budget: int) -> list[str]:
@@ -242,6 +250,8 @@ def _error_basis(calibration: Calibration | None) -> list[str]:
         return [TPOT_BASIS, TTFT_BASIS, f"no calibration: {WEAK}"]
     told = [f"calibrated: {'; '.join(calibration.calibrated)}", f"not calibrated: {'; '.join(calibration.kept)}"]
     if calibration.tpot_range is None:
+        beyond = [ratio for ratio in calibration.in_sample_ratios if not TPOT_RANGE[0] <= ratio <= TPOT_RANGE[1]]
+        told += [f"the range reaches to what was fitted to: {ratio:.2f} times the estimate" for ratio in beyond]
         return [*told, TPOT_BASIS, TTFT_BASIS]
     errors = [abs(error) for error in calibration.held_out_errors]
     told.append(

@@ -9,6 +9,7 @@ from traceanalyzer.estimate.compare import Shortcut
 from traceanalyzer.estimate.estimate import Estimate
 from traceanalyzer.estimate.from_roofline import Prediction
 from traceanalyzer.estimate.parallel import LayoutComparison
+from traceanalyzer.problems import TraceWarning
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Results:
         layouts: layouts compared.
         calibration: where the efficiencies come from.
         prediction: what a faster hotspot of a trace brings.
+        warnings: about the traces and results that were read for it.
     """
 
     estimates: tuple[Estimate, ...]
@@ -30,3 +32,4 @@ class Results:
     layouts: LayoutComparison | None
     calibration: Calibration | None
     prediction: Prediction | None
+    warnings: tuple[TraceWarning, ...] = ()

@@ -20,9 +20,10 @@ from traceanalyzer.report.text import us
 SCHEMA = "traceanalyzer/estimate/1"
 
 
-def warnings(found: Estimate) -> list[TraceWarning]:
-    """Return what the user should know before using an estimate."""
-    told = []
+def warnings(results: Results) -> list[TraceWarning]:
+    """Return what the user should know before using the estimates."""
+    found = results.estimates[0]
+    told = list(dict.fromkeys(results.warnings))
     fit, batch = found.memory.holds(found.traffic.concurrency), found.traffic.concurrency
     if found.memory.weights_fit is False:
         told.append(
@@ -49,7 +50,7 @@ def document(found: Results) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **_estimate(first),
-        "warnings": [warning.to_dict() for warning in warnings(first)],
+        "warnings": [warning.to_dict() for warning in warnings(found)],
         "batches": [_line(one) for one in found.estimates],
         "second_gpu": _estimate(found.second) if found.second else None,
         "ratios": ratios(first, found.second) if found.second else None,

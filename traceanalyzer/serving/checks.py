@@ -6,7 +6,7 @@ the rounding satisfy it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
@@ -50,6 +50,16 @@ def check(result: ServingResult) -> tuple[TraceWarning, ...]:
     """Return one warning for each relation between the figures of a result that does not hold."""
     broken = [*_rates(result), *_latency(result), *_in_flight(result), *_order(result), *_counts(result), *_raw(result)]
     return tuple(TraceWarning("inconsistent_result", message, result.where) for message in broken)
+
+
+def failed(results: Iterable[ServingResult]) -> tuple[TraceWarning, ...]:
+    """Return one warning for each result some of whose requests failed."""
+    message = "some requests failed; the figures cover only those that succeeded"
+    return tuple(
+        TraceWarning("failed_requests", message, result.where, count=result.failed)
+        for result in results
+        if result.failed
+    )
 
 
 def _get(result: ServingResult, metric: str) -> Range | None:
