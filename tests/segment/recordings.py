@@ -56,7 +56,11 @@ class Recording:
 
     def segment(self, folder: Path) -> Segmentation:
         """Write the recording and cut it up."""
+        return cut_up(open_trace(self.write(folder)))
+
+    def write(self, folder: Path) -> Path:
+        """Write the recording and return its file."""
         path = folder / "recording.json"
         properties = [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "warpSize": 32, "numSms": 132}]
         path.write_text(json.dumps({"deviceProperties": properties, "traceEvents": self.events}))
-        return cut_up(open_trace(path))
+        return path

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from recordings import Recording
+from test_architectures import ARCHITECTURES
 
 from traceanalyzer.cli.main import cli
 from traceanalyzer.segment import segment
@@ -118,3 +120,13 @@ def test_csv_has_a_row_a_block_and_a_column_a_role() -> None:
     assert [row["kind"] for row in rows[:7]] == ["dense"] * 3 + ["moe"] * 4
     assert float(rows[3]["moe_down_us"]) == pytest.approx(33.9)
     assert rows[0]["moe_down_us"] == ""
+
+
+def test_partial_steps_come_last_and_say_why_they_have_no_blocks(tmp_path: Path) -> None:
+    recording = Recording()
+    names = list(ARCHITECTURES["llama, two layers"].names)
+    recording.step(names[12:], launched=False)
+    recording.step(names, "execute_context_0(0)_generation_4(4)")
+    text = run(str(recording.write(tmp_path))).stdout
+    assert text.index("1 step, phase decode") < text.index("1 partial step, phase unknown")
+    assert "no transformer blocks were found: cut off by the start or end of the recording" in text

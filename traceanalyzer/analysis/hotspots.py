@@ -29,6 +29,7 @@ class Hotspots(NotebookView):
         total_ns: sum of the kernels' durations.
         steps: complete steps that ``per_step_ns`` rests on; a step on two devices counts twice.
         phase: the phase looked at; null for the whole trace.
+        phases: complete steps of the whole trace by phase, as (phase, steps) in order of appearance.
     """
 
     rows: pl.DataFrame
@@ -36,6 +37,7 @@ class Hotspots(NotebookView):
     total_ns: int
     steps: int
     phase: str | None
+    phases: tuple[tuple[str, int], ...] = ()
 
 
 def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: int | None = None) -> Hotspots:
@@ -63,7 +65,10 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: i
         .agg(count=pl.len(), total_ns=pl.col("dur_ns").sum())
         .sort(["total_ns", "name"], descending=[True, False])
     )
-    return Hotspots(_rows(kernels, by, steps), copies, int(kernels["dur_ns"].sum()), steps, phase)
+    whole = segment(trace).steps.filter("complete").group_by("phase", maintain_order=True).agg(steps=pl.len())
+    return Hotspots(
+        _rows(kernels, by, steps), copies, int(kernels["dur_ns"].sum()), steps, phase, tuple(whole.iter_rows())
+    )
 
 
 def select(trace: Trace, phase: str | None = None, step: int | None = None) -> tuple[pl.DataFrame, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -62,12 +63,22 @@ class LazyGroup(click.Group):
             raise UnusableInput(str(error)) from error
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
+        except OSError as error:
+            if os.environ.get("TRACEANALYZER_DEBUG"):
+                raise
+            raise UnusableInput(of_system(error)) from error
         except Exception as error:
             if os.environ.get("TRACEANALYZER_DEBUG"):
                 raise
             raise UnusableInput(
                 f"internal error ({type(error).__name__}: {error}); set TRACEANALYZER_DEBUG=1 for the traceback"
             ) from error
+
+
+def of_system(error: OSError) -> str:
+    """What the system refused, in one line that names the file where there is one."""
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    return f"{error.filename}: {reason}" if error.filename is not None else f"the system refused: {reason}"
 
 
 def with_quiet(command: click.Command) -> click.Command:
@@ -112,6 +123,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            import_module("traceanalyzer.report.plain").make_plain(stream)
     try:
         cli()
     except BrokenPipeError:

@@ -144,11 +144,17 @@ def render(ranks: Sequence[tuple[int | None, Segmentation]], width: int) -> Grou
             own = found.steps.filter(pl.col("device").eq_missing(pl.lit(device, dtype=pl.Int32)))
             name = "CPU" if device is None else f"device {device}"
             title = name if rank is None else f"rank {rank}, {name}"
-            for phase in own["phase"].unique(maintain_order=True).to_list():
+            for phase in _phases(own):
                 steps = own.filter(pl.col("phase") == phase)
                 unusual = [o for o in outliers if o.device == device and o.phase == phase]
                 parts += [*_phase(title, phase, steps, found, unusual, width), Text()]
     return Group(*(parts[:-1] or [Text("no steps were found")]))
+
+
+def _phases(steps: pl.DataFrame) -> list[str]:
+    """The phases in order of appearance; those with no more than partial steps come last."""
+    by_phase = steps.group_by("phase", maintain_order=True).agg(pl.col("complete").any())
+    return by_phase.sort("complete", descending=True, maintain_order=True)["phase"].to_list()
 
 
 def _phase(
@@ -160,7 +166,8 @@ def _phase(
     count = plural(shown.height, "step" if whole.height or phase == "dummy" else "partial step")
     yield Text(f"{title}: {count}, phase {phase}{_left_out(steps, whole)}", style="bold")
     if blocks.is_empty():
-        yield Text("  no transformer blocks were found")
+        cut_off = "" if whole.height else ": cut off by the start or end of the recording"
+        yield Text(f"  no transformer blocks were found{cut_off}")
         return
     by_block = _by_block(blocks)
     methods = ", ".join(shown["method"].drop_nulls().unique(maintain_order=True).to_list())
@@ -257,7 +264,7 @@ def _variants(by_block: pl.DataFrame, roles: pl.DataFrame, width: int) -> Any:
         if room < 0:
             break
         shown.append(role)
-    rest = [role for role in order["role"].to_list() if role not in shown]
+    rest = [role for role in order["role"].to_list() if role not in shown] if shown else []
     columns = ["variant", "kind", "blocks", "kernels", unit, *shown, *(["rest"] if rest else [])]
     body = [
         [
@@ -267,7 +274,7 @@ def _variants(by_block: pl.DataFrame, roles: pl.DataFrame, width: int) -> Any:
         ]
         for variant, kind, count, kernels, time in rows
     ]
-    return table(columns, body, name_column=None, width=width)
+    return table(columns, body, name_column=None, width=width, spare=(3,))
 
 
 def _cell(time: float | None, size: float) -> str:

@@ -18,6 +18,8 @@ from traceanalyzer.report.text import duration, duration_us, percent, plural, us
 SCHEMA = "traceanalyzer/hotspots/1"
 WIDE = 100
 """Terminal width from which on tiles have a column."""
+SPARE = ("tile", "count", "bound", "of roof", "role", "per step")
+"""Columns that a narrow terminal does without, the first to go first."""
 
 
 CSV_COLUMNS = (
@@ -140,18 +142,18 @@ def render(
     if by == "kernel":
         extra = ("role", "tile") if width >= WIDE else ("role",)
         columns = (by, *extra, *columns[1:])
-        rows = [
-            (name, *(row[column] or "" for column in extra), *cells)
-            for (name, *cells), row in zip(rows, shown, strict=True)
-        ]
+        rows = [(name, *_known(row, extra), *cells) for (name, *cells), row in zip(rows, shown, strict=True)]
     if bounds:
         # Room for what the roofline says: count and the trace's total are in JSON and CSV.
         kept = [i for i, column in enumerate(columns) if column not in ("total", "count")]
         columns = (*(columns[i] for i in kept), "bound", "of roof", "headroom")
         rows = [(*(cells[i] for i in kept), *_bound_cells(row)) for cells, row in zip(rows, shown, strict=True)]
+    if not found.rows.height and found.phase and not found.steps:
+        return Group(Text(f"no complete {found.phase} step; complete steps are {_phases(found.phases)}"))
     scope = f"{found.phase} steps" if found.phase else "whole trace"
     parts: list[Any] = [Text(f"{duration(found.total_ns)} of kernel time, {scope}, by {by}", style="bold"), Text()]
-    parts.append(table(columns, rows, name_column=0, width=width))
+    spare = [columns.index(column) for column in SPARE if column in columns]
+    parts.append(table(columns, rows, name_column=0, width=width, spare=spare))
     rest = found.rows.slice(limit)
     if rest.height:
         parts.append(
@@ -175,7 +177,20 @@ def _bound_cells(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["bound"] or "", "" if row["roof_share"] is None else percent(row["roof_share"]), headroom
 
 
+def _known(row: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """The cells of role and tile: a kernel always has a role, so null means that its calls have several."""
+    return [row[column] or ("several" if column == "role" else "") for column in columns]
+
+
 def _basis(found: Hotspots) -> str:
     if not found.steps:
         return "n/a, no complete step was found"
-    return f"mean over {plural(found.steps, 'complete step')}; partial and dummy steps are left out"
+    mean = f"mean over {plural(found.steps, 'complete step')}"
+    counted = [(phase, steps) for phase, steps in found.phases if phase != "dummy"]
+    if found.phase is None and found.steps > 1 and len(counted) > 1:
+        mean += f" of different phases ({_phases(counted)}; --phase shows one)"
+    return f"{mean}; partial and dummy steps are left out"
+
+
+def _phases(phases: Sequence[tuple[str, int]]) -> str:
+    return ", ".join(f"{steps:,} {phase}" for phase, steps in phases) or "none"

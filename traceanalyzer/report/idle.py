@@ -70,7 +70,7 @@ def _classes(gaps: pl.DataFrame) -> pl.DataFrame:
 
 EXPLAINED = {
     "host": "launched late, the host was busy",
-    "device": "launched in time, the GPU waited for something else",
+    "device": "launched in time, then waited on the GPU",
     "unknown": "the launch was not recorded",
 }
 
@@ -96,16 +96,42 @@ def render(found: Idle, limit: int, width: int) -> Group:
     host = found.host.head(limit or found.host.height)
     if host.height:
         doing = [
-            (row["name"] or "(no host event recorded)", row["inside"] or "", row["place"], duration(row["total_ns"]))
+            (
+                row["name"] or "(no host event recorded)",
+                cut_middle(row["inside"] or "", max(width // 4, 20)),
+                row["place"],
+                duration(row["total_ns"]),
+            )
             for row in host.iter_rows(named=True)
         ]
         headings = ("host event", "inside", "where", "total")
         parts += [Text(), Text("What the host did while the GPU waited for it", style="bold")]
-        parts.append(table(headings, doing, name_column=0, width=width, shorten=cut_middle))
+        parts.append(table(headings, doing, name_column=0, width=width, shorten=cut_middle, spare=(1, 2)))
+    ended = _by_end(found.gaps)
+    rest = ended.slice(limit) if limit else ended.clear()
     longest = [
-        (row["after"], row["place"], row["cause"], duration(row["dur_ns"]))
-        for row in found.gaps.head(limit or found.gaps.height).iter_rows(named=True)
+        (
+            row["after"],
+            row["place"],
+            row["cause"],
+            f"{row['gaps']:,}",
+            *map(duration, (row["most_ns"], row["total_ns"])),
+        )
+        for row in ended.head(limit or ended.height).iter_rows(named=True)
     ]
-    parts += [Text(), Text(f"Longest of {plural(found.gaps.height, 'gap')}", style="bold")]
-    parts.append(table(("gap before", "where", "cause", "length"), longest, name_column=0, width=width))
+    parts += [Text(), Text(f"What ends the {plural(found.gaps.height, 'gap')}", style="bold")]
+    columns = ("gap before", "where", "cause", "gaps", "longest", "total")
+    parts.append(table(columns, longest, name_column=0, width=width, spare=(4, 1, 2)))
+    if rest.height:
+        more = f"{plural(rest.height, 'more row')} with {duration(float(rest['total_ns'].sum()))}"
+        parts.append(Text(f"  and {more} (--limit 0 shows all)"))
     return Group(*parts)
+
+
+def _by_end(gaps: pl.DataFrame) -> pl.DataFrame:
+    """One row for each kernel that ends gaps, place and cause: gaps, most_ns, total_ns; largest total first."""
+    return (
+        gaps.group_by("after", "place", "cause", maintain_order=True)
+        .agg(gaps=pl.len(), most_ns=pl.col("dur_ns").max(), total_ns=pl.col("dur_ns").sum())
+        .sort("total_ns", descending=True, maintain_order=True)
+    )

@@ -1,0 +1,78 @@
+"""Terminals that are narrow, know no Unicode or refuse to be written to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from traceanalyzer.cli.main import cli, of_system
+from traceanalyzer.synthetic import generate, write
+from traceanalyzer.synthetic.models import llama_decode
+
+CASES = Path(__file__).resolve().parent.parent / "data" / "cases"
+MOE = CASES / "210_dense_first3_moe.json.gz"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory) -> Path:
+    return write(generate(llama_decode(layers=4, steps=3)), tmp_path_factory.mktemp("terminal") / "trace.json.gz")
+
+
+def in_process(command: str, path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "traceanalyzer", command, str(path), "--no-cache"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", ["ingest", "blocks"])
+def test_a_terminal_without_unicode_gets_plain_signs(command, trace) -> None:
+    result = in_process(command, trace, PYTHONIOENCODING="ascii")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.isascii()
+    assert "?" not in result.stdout
+    assert "us" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["ingest", "hotspots", "blocks", "idle"])
+def test_a_very_narrow_terminal_loses_columns_not_digits(command, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    result = CliRunner().invoke(cli, [command, str(MOE), "--no-cache"])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 40
+    for start, line in enumerate(lines):
+        if set(line) == {"─"}:
+            assert all(not row.startswith(" ") for row in lines[start + 1 : start + 3])
+
+
+def test_what_the_system_refuses_is_one_line_with_the_file() -> None:
+    assert of_system(PermissionError(13, "Permission denied", "/there")) == "/there: permission denied"
+    assert of_system(OSError(28, "No space left on device")) == "the system refused: no space left on device"
+
+
+def test_a_phase_that_does_not_occur_is_said_with_those_that_do(trace) -> None:
+    result = CliRunner().invoke(cli, ["hotspots", str(trace), "--phase", "prefill", "--no-cache"])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == ["no complete prefill step; complete steps are 3 decode"]
+
+
+def test_a_mean_over_different_phases_says_so() -> None:
+    decode_only = CliRunner().invoke(cli, ["hotspots", str(MOE), "--no-cache"])
+    assert "different phases" not in decode_only.stdout
+    mixed = CASES / "201_vllm_native.json.gz"
+    result = CliRunner().invoke(cli, ["hotspots", str(mixed), "--no-cache"])
+    assert "different phases" in " ".join(result.stdout.split())
+
+
+def test_a_kernel_of_several_roles_is_not_shown_without_one() -> None:
+    result = CliRunner().invoke(cli, ["hotspots", str(MOE), "--no-cache"])
+    assert "several" in result.stdout
