@@ -61,6 +61,11 @@ class Trace:
         return self.metadata.rank
 
     @property
+    def synthetic(self) -> bool:
+        """Whether the file says that it was generated, not recorded."""
+        return self.metadata.properties.get("synthetic") is True
+
+    @property
     def cpu_only(self) -> bool:
         """Whether no work on a GPU was recorded, so that leaf CPU ops stand in for kernels."""
         return self._gpu_events.is_empty()

@@ -9,6 +9,7 @@ from traceanalyzer.analysis.hotspots import hotspots
 from traceanalyzer.analysis.summary import timelines
 from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
 from traceanalyzer.synthetic.variety import dense_first_moe
+from traceanalyzer.trace import open_traces
 
 SPEC = replace(gptoss_20b_decode("rocm", batch=4, steps=3), jitter=0.1, leading_kernels=20, cut_last_step=40)
 
@@ -86,6 +87,13 @@ def test_the_summary_counts_what_the_truth_counts(open_spec) -> None:
     assert timeline.busy_ns == truth.busy_ns
     assert timeline.graph_launches == truth.graph_launches
     assert timeline.top_kernels["share"].sum() == pytest.approx(1)
+
+
+def test_a_synthetic_trace_says_so(open_spec, samples) -> None:
+    trace, _ = open_spec(SPEC)
+    assert timelines(trace)[0].synthetic
+    recorded = open_traces(samples / "gptoss24_vllm_cpu.json.gz", cache=False).traces[0]
+    assert not timelines(recorded)[0].synthetic
 
 
 def test_moe_and_dense_gemms_are_families_of_their_own(open_spec) -> None:

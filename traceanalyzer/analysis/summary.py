@@ -22,6 +22,7 @@ class Timeline(NotebookView):
     """One device of one rank. Times in ns.
 
     Attributes:
+        synthetic: whether the trace says that it was generated, not recorded.
         rank, device: null where the trace does not tell (device: in a CPU-only trace).
         device_name: the GPU's identity and how it is known.
         parallel: dp, pp, tp, ep ranks where known.
@@ -36,6 +37,7 @@ class Timeline(NotebookView):
         steps: rows of segment.STEP_SCHEMA.
     """
 
+    synthetic: bool
     rank: int | None
     device: int | None
     device_name: DeviceName
@@ -106,6 +108,7 @@ def _timeline(trace: Trace, cut: Segmentation, device: int | None) -> Timeline:
     category = pl.col("cat").cast(pl.String)
     steps = cut.steps.filter(pl.col("device").eq_missing(device))
     return Timeline(
+        synthetic=trace.synthetic,
         rank=trace.rank,
         device=device,
         device_name=recognise(trace.metadata.device_properties, device),

@@ -41,6 +41,7 @@ def document(
 
 def _timeline(t: Timeline) -> dict[str, Any]:
     return {
+        "synthetic": t.synthetic,
         "rank": t.rank,
         "device": t.device,
         "device_name": t.device_name.name,
@@ -122,7 +123,9 @@ def render(engine: str, timelines: Iterable[Timeline], console: Console, next_pa
 
 
 def _section(t: Timeline, engine: str, width: int) -> list[Any]:
-    where = [] if t.rank is None else [f"rank {t.rank}"]
+    where = ["SYNTHETIC, generated and not recorded"] if t.synthetic else []
+    if t.rank is not None:
+        where.append(f"rank {t.rank}")
     where.append("CPU (leaf ops stand in for kernels)" if t.device is None else _device(t))
     title = Text(" · ".join([ENGINE_NAMES.get(engine, "engine unknown"), *where]), style="bold")
     unit = "leaf ops" if t.device is None else "kernels"

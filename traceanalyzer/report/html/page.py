@@ -211,7 +211,9 @@ def _subject(view: TraceView) -> tuple[tuple[str, str], ...]:
     if metadata.rank is not None:
         world = f" of {metadata.world_size} ranks" if (metadata.world_size or 1) > 1 else ""
         facts.append(("rank", f"{metadata.rank}{world}"))
-    if metadata.base_time_ns:
+    if view.trace.synthetic:
+        facts.append(("recorded", "never: a synthetic trace, generated"))
+    elif metadata.base_time_ns:
         try:
             at = datetime.fromtimestamp((metadata.base_time_ns + metadata.base_ns) / 1e9, tz=timezone.utc)
             facts.append(("recorded", f"{at:%Y-%m-%d %H:%M} UTC"))
