@@ -301,10 +301,14 @@ def test_a_server_that_is_not_there_is_one_line(run: Run) -> None:
 
 
 def test_files_that_cannot_be_renamed_keep_their_names(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path, target: Path) -> Path:
-        raise PermissionError(13, "Permission denied")
+    rename = Path.rename
 
-    monkeypatch.setattr("pathlib.Path.rename", refuse)
+    def refuse(self: Path, target: Path) -> Path:
+        if self.name.endswith(".pt.trace.json.gz"):
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
     result = run(serve(names_files=False), "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
