@@ -317,3 +317,33 @@ def test_the_tables_of_the_article_are_read_and_fit_together(shared: Path) -> No
         ("table = first_attempt", 10),
     ]
     assert found["warnings"] == []
+
+
+def test_a_table_may_mix_a_benchmarks_own_headings_with_others(save: Save) -> None:
+    text = "\ufeffconcurrency;rps;Avg TTFT(s);mean_tpot_ms;Gen. toks/s\r\n1;0,06;0,116;31;1.032,30\r\n"
+    (found,) = read(save("table.csv", text)).results
+    assert found.load.concurrency == 1
+    assert found.metrics == pytest.approx(
+        {"request_throughput": 0.06, "mean_ttft_ms": 116.0, "mean_tpot_ms": 31.0, "output_throughput": 1032.3}
+    )
+    assert set(found.settings) == {"max_concurrency"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "value"), [('1,"1,234.5"', 1234.5), ('1,"2,400"', 2400.0), ('"0,5","2,400"', 2.4), ('1,"0,123"', 0.123)]
+)
+def test_grouped_digits_are_told_from_decimal_commas(save: Save, cells: str, value: float) -> None:
+    (found,) = read(save("table.csv", f"rps,tokens/s\n{cells}\n")).results
+    assert found.metrics["output_throughput"] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("heading", ["p99_latency_ms", "p99_e2e_ms", "p99_e2e_latency_ms", "P99 latency (ms)"])
+def test_latency_is_end_to_end_however_it_is_spelled(save: Save, heading: str) -> None:
+    (found,) = read(save("table.csv", f"concurrency,{heading}\n2,2100\n")).results
+    assert found.metrics == {"p99_e2el_ms": 2100.0}
+
+
+def test_counts_of_a_table_are_no_settings(save: Save) -> None:
+    (found,) = read(save("table.csv", "concurrency,rps,num_prompts,completed\n2,1.5,64,60\n")).results
+    assert (found.prompts, found.completed, found.failed) == (64, 60, 4)
+    assert set(found.settings) == {"max_concurrency"}

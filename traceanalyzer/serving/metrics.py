@@ -34,6 +34,9 @@ FACTS = re.compile(
     r"num_requests|peak_.*|rps_change_events"
 )
 
+END_TO_END = re.compile(r"(?<![a-z0-9_])(mean|median|std|min|max|p[0-9.]+)_(?:e2e_latency|e2e|latency)_ms$")
+"""Spellings of end-to-end latency."""
+
 RENAMED = {
     "request_goodput:": "request_goodput",
     "total_throughput": "total_token_throughput",
@@ -61,7 +64,7 @@ STATISTICS = ("mean", "median", "std", "min", "max")
 def canonical(key: str) -> str:
     """Return the key that the current ``vllm bench`` uses for one that an older version or SGLang wrote."""
     key = key.strip()
-    return RENAMED.get(key, re.sub(r"_e2e_latency_ms$", "_e2el_ms", key))
+    return RENAMED.get(key, END_TO_END.sub(r"\1_e2el_ms", key))
 
 
 def direction(metric: str) -> Direction | None:

@@ -17,6 +17,7 @@ KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 )
 # Names and times of a run, and totals that are read on their own: none of them is a setting.
 NO_SETTINGS = {"date", "label", "run_number", "num_prompts", "endpoint_type", "success_rate", "percentiles", ""}
+ROW_COUNTS = {"completed", "failed", "num_prompts", "total_input_tokens", "total_output_tokens"}
 NO_LIMIT = {None, "", "none", "null", "not set", "unlimited", "inf"}
 
 
@@ -64,7 +65,7 @@ def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> S
         if target is None:
             if text and heading.strip() and not is_fact(canonical(heading)) and canonical(heading) not in NO_SETTINGS:
                 settings[heading.strip()] = _setting(cell if not isinstance(cell, str) else text)
-            elif canonical(heading) in {"completed", "failed"}:
+            elif canonical(heading) in ROW_COUNTS:
                 counts[canonical(heading)] = _count(value)
         elif target.key == "max_concurrency":
             settings["max_concurrency"] = _concurrency(text)
@@ -88,6 +89,8 @@ def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> S
         prompts=prompts,
         completed=completed,
         failed=failed,
+        input_tokens=counts.get("total_input_tokens"),
+        output_tokens=counts.get("total_output_tokens"),
         resolution=resolution,
     )
 

@@ -12,7 +12,8 @@ from traceanalyzer.serving.records import KINDS, from_object, from_row
 from traceanalyzer.serving.result import ServingResult
 
 DELIMITERS = ",;\t"
-DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
+DECIMAL_COMMA = re.compile(r"-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+")
+GROUPED = re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 RULE = re.compile(r"[|\s:+-]*-[|\s:+-]*")
 
 
@@ -23,9 +24,7 @@ def from_csv(text: str, source: str) -> list[ServingResult]:
         return []
     delimiter = max(DELIMITERS, key=lines[0].count)
     rows = list(csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter))
-    if delimiter == ";":
-        rows = [[_decimal_point(cell) for cell in row] for row in rows]
-    return _results(rows, source)
+    return _results(_plain_numbers(rows, decimal_comma=delimiter == ";"), source)
 
 
 def from_markdown(text: str, source: str) -> list[ServingResult]:
@@ -49,7 +48,9 @@ def _results(rows: list[list[str]], source: str, prefix: str = "") -> list[Servi
     if not any(column(cell) for cell in heading):
         return []
     full = {canonical(cell) for cell in heading}
-    read = from_object if any(key in full for key in KINDS[0][1]) else from_row
+    # Headings that a benchmark writes itself; one in other words makes it somebody's own table.
+    others = any(found and found.key != canonical(cell) for cell in heading if (found := column(cell)))
+    read = from_object if any(key in full for key in KINDS[0][1]) and not others else from_row
     several = len(rows) > 2 or prefix
     results = [
         read(dict(zip(heading, row, strict=False)), source, f"{prefix}row {number}" if several else None)
@@ -66,9 +67,25 @@ def _pipe_tables(text: str) -> Iterator[list[list[str]]]:
                 rows.append([cell.strip() for cell in line.strip().strip("|").split("|")])
         elif rows:
             if len(rows) > 1:
-                yield rows
+                yield _plain_numbers(rows, decimal_comma=False)
             rows = []
 
 
+def _plain_numbers(rows: list[list[str]], *, decimal_comma: bool) -> list[list[str]]:
+    """Write numbers with a decimal point and without grouping.
+
+    ``2,400`` is two thousand four hundred, unless the table is known for decimal commas or has a cell such as ``0,06``.
+    """
+    told = decimal_comma or any(
+        DECIMAL_COMMA.fullmatch(cell.strip()) and not GROUPED.fullmatch(cell.strip()) for row in rows for cell in row
+    )
+    plain = _decimal_point if told else _ungrouped
+    return [rows[0], *([plain(cell) for cell in row] for row in rows[1:])]
+
+
 def _decimal_point(cell: str) -> str:
-    return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell
+    return cell.replace(".", "").replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell
+
+
+def _ungrouped(cell: str) -> str:
+    return cell.replace(",", "") if GROUPED.fullmatch(cell.strip()) else cell
