@@ -231,6 +231,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("triton_poi_fused_add_cat_mul_neg_slice_2", {"kind": "rope", "role": "rope"}),
     ("triton_poi_fused_add_mul_sub_where_2", {"kind": "elementwise", "role": None}),
     ("triton_poi_fused_add_cat_mul_2", {"kind": "elementwise", "role": None}),
+    ("triton_per_fused_gather_sigmoid_topk_2", {"kind": "sort", "role": None}),
+    ("void moe_q4_K<c10::BFloat16, true>(P)", {"kind": "gemm", "family": "moe_gemm"}),
     ("triton_poi_fused_silu_mul_4", {"kind": "activation", "role": "activation", "fused_ops": "silu_mul"}),
     ("triton_poi_fused__to_copy_add_cat_cos_mul_neg_sin_3", {"kind": "rope"}),
     ("triton_poi_fused__to_copy_1", {"kind": "memory"}),

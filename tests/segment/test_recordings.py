@@ -75,3 +75,30 @@ def test_the_residual_addition_ahead_of_an_unfused_norm_is_no_part_of_it(tmp_pat
     assert events.filter(pl.col("block") == 3)["role"].to_list() == (
         f"{'norm ' * 4} qkv_proj attention o_proj other {'norm ' * 4} gate_up activation down other".split()
     )
+
+
+def test_two_engines_that_launch_at_the_same_time_keep_their_steps(tmp_path: Path) -> None:
+    recording = Recording()
+    one, two = llama(4), llama(6)
+    for _ in range(2):
+        begin = recording.now
+        for position in range(max(len(one), len(two))):
+            for thread, names in ((1, one), (2, two)):
+                if position < len(names):
+                    recording.launch(names[position], thread=thread)
+        recording.host(DECODE, begin - 2, recording.now, thread=1)
+        recording.host(DECODE.replace("4", "7"), begin - 1, recording.now, thread=2)
+        recording.now += 10
+    found = recording.segment(tmp_path)
+    assert found.steps.select("requests", "blocks", "events").rows() == [(4, 4, len(one)), (7, 6, len(two))] * 2
+
+
+def test_a_thread_that_marks_but_launches_next_to_nothing_cuts_no_steps(tmp_path: Path) -> None:
+    recording = Recording()
+    for _ in range(2):
+        begin = recording.now
+        recording.launch("Memcpy HtoD (Pinned -> Device)", thread=2)
+        recording.step(llama(), DECODE, thread=1)
+        recording.host(DECODE, begin + 1, recording.now, thread=2)
+    found = recording.segment(tmp_path)
+    assert [blocks for blocks in found.steps["blocks"].to_list() if blocks] == [8, 8]

@@ -132,7 +132,8 @@ RULES: tuple[Rule, ...] = (
         "gemm",
         "moe_gemm moegemm moe_mxgemm moe_forward moeflatmm moe_mm fused_moe fusedmoe fused_experts fmoe"
         " moe_wna16 grouped_gemm groupedgemm group_gemm moe_cutlass moe_kernel moe_matmul ck2stages"
-        " batched_moe batched_triton moe_marlin sonic_moe group_mm",
+        " batched_moe batched_triton moe_marlin sonic_moe group_mm moe_vec_q moe_q2_ moe_q3_ moe_q4_ moe_q5_ moe_q6_"
+        " moe_q8_",
         role=POSITION,
         family="moe_gemm",
     ),

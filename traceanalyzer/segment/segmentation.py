@@ -24,7 +24,7 @@ from traceanalyzer.segment.steps import (
     Mark,
     Step,
     marks_for,
-    place_by_marks,
+    place_by_threads,
     read_marks,
     split_unmarked,
     unlaunched,
@@ -98,7 +98,7 @@ class _Cutter:
         steps: list[Step] = []
         if marks and launched:
             threads = set(events["launch_thread"].drop_nulls().unique().to_list())
-            steps = place_by_marks(events, marks_for(marks, threads))
+            steps = place_by_threads(events, marks_for(marks, threads))
             steps, leading = _join_lead(steps, leading, tokens, self.vocabulary)
             steps = split_unmarked(_adopt(steps, stray), tokens, np.isin(self.vocabulary.classes, _COMPUTING))
             steps = split_last(events, steps, tokens, self.vocabulary)

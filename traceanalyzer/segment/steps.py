@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,9 @@ from traceanalyzer.segment.markers import (
 )
 from traceanalyzer.segment.vocabulary import BoolArray, IntArray
 from traceanalyzer.trace import Trace
+
+_LEAST_SHARE = 0.1
+"""Share of a device's events that a thread must have launched to be an engine of its own."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,36 @@ def marks_for(marks: list[Mark], threads: set[str]) -> list[Mark]:
     """
     own = [mark for mark in marks if mark.thread in threads]
     return own or marks
+
+
+def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
+    """Give every launched event to a mark, where engines share a device to one of the thread that launched it.
+
+    Two engines in one process launch at the same time, from a thread each: then the marks of a thread are its
+    own, and what a thread without marks launched goes with the mark before it. See `place_by_marks`.
+    """
+    if not _at_once(marks):
+        return place_by_marks(events, marks)
+    starts = np.array([mark.start for mark in marks], dtype=np.int64)
+    before = np.searchsorted(starts, events["launch_ns"].fill_null(-(2**62)).to_numpy(), side="right") - 1
+    marked = {mark.thread for mark in marks}
+    launching = events["launch_thread"].to_list()
+    owner = np.array([t if t in marked else marks[max(at, 0)].thread for t, at in zip(launching, before, strict=True)])
+    launched = events["launch_thread"].is_not_null().to_numpy()
+    shares = {thread: int((launched & (owner == thread)).sum()) for thread in marked}
+    if min(shares.values()) < _LEAST_SHARE * sum(shares.values()):
+        return place_by_marks(events, marks)
+    steps: list[Step] = []
+    for thread in sorted(marked):
+        where = np.flatnonzero(owner == thread)
+        own = place_by_marks(events[where], [mark for mark in marks if mark.thread == thread])
+        steps += [replace(step, events=where[step.events]) for step in own]
+    return sorted(steps, key=lambda step: step.window or (-(2**62), 0))
+
+
+def _at_once(marks: list[Mark]) -> bool:
+    """Return whether marks of different threads overlap."""
+    return any(two.start < one.end and one.thread != two.thread for one, two in pairwise(marks))
 
 
 def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:

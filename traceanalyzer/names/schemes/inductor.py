@@ -84,6 +84,7 @@ def _kind(ops: str, loop: str | None) -> str:
         ("rope", words & {"cos", "sin"} and words & {"mul", "cat", "sub", "add"}),
         ("rope", _rotates(words)),
         (named, named),
+        ("sort", words & {"sort", "topk"}),
         ("quantize", words & {"amax", "abs"} and words & {"clamp", "div", "reciprocal"}),
         ("memory", ops and not _MOVES_TOKEN.sub("", ops).strip("_")),
         ("index", words & {"gather", "scatter", "index", "take"}),
