@@ -209,6 +209,24 @@ ARCHITECTURES: dict[str, Step] = {
         [[*(_ATTENTION if i % 8 == 4 else _MAMBA1), *(_EXPERTS if i % 2 else _DENSE), ADD] for i in range(32)],
         epilogue=(RMS, HEAD, ARGMAX),
     ),
+    "falcon h1: mamba and attention side by side": step(
+        _first(
+            [
+                [ADD_RMS, QKV, CONV, SCAN, GATED_NORM, DOWN, QKV, ROPE, KV, FA3, OUT, ADD, ADD_RMS, *_DENSE]
+                for _ in range(24)
+            ]
+        )
+    ),
+    "nemotron h: attention right behind mamba": step(
+        _first(
+            [
+                [ADD_RMS, QKV, KV, FA3, OUT, ADD_RMS, *_DENSE]
+                if i % 5 == 4
+                else [ADD_RMS, QKV, CONV, SCAN, GATED_NORM, OUT, *([ADD_RMS, *_DENSE] if i % 5 < 3 else [])]
+                for i in range(25)
+            ]
+        )
+    ),
     "fp8 with quantising norms": step(
         _first(
             [

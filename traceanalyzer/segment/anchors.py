@@ -95,18 +95,25 @@ def _contents(
     return contents
 
 
-def _between(classes: ByteArray, starts: IntArray, ends: IntArray) -> list[tuple[int, int, int]]:
-    """Feed-forward (or sampling) kernels, norms and matrix products between each run and the next."""
+def _between(classes: ByteArray, starts: IntArray, ends: IntArray) -> list[tuple[int, int, int, int]]:
+    """Feed-forward (or sampling) kernels, norms, matrix products between each run and the next; norms after these.
+
+    The last figure counts the norms behind the first of the products: without any, no block can begin there.
+    """
+    products = np.append(np.flatnonzero(classes == GEMM), len(classes))
+    first = np.minimum(products[np.searchsorted(products, ends[:-1], side="right")], starts[1:])
+    norms = np.concatenate(([0], np.cumsum(classes == NORM)))
     counts = []
     for wanted in (_PARTING, (NORM,), (GEMM,)):
         selected = np.zeros(16, dtype=np.bool_)
         selected[list(wanted)] = True
         total = np.concatenate(([0], np.cumsum(selected[classes])))
         counts.append((total[starts[1:]] - total[ends[:-1] + 1]).tolist())
+    counts.append((norms[starts[1:]] - norms[first]).tolist())
     return list(zip(*counts, strict=True))
 
 
-def _merge(runs: list[Anchor], between: list[tuple[int, int, int]], vocabulary: Vocabulary) -> list[Anchor]:
+def _merge(runs: list[Anchor], between: list[tuple[int, int, int, int]], vocabulary: Vocabulary) -> list[Anchor]:
     """Join runs that belong to one block: rope before a projection, a convolution before its scan."""
     merged = runs[:1]
     for run, gap in zip(runs[1:], between, strict=True):
@@ -119,8 +126,8 @@ def _merge(runs: list[Anchor], between: list[tuple[int, int, int]], vocabulary: 
     return merged
 
 
-def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int], vocabulary: Vocabulary) -> bool:
-    parting, norms, products = between
+def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int, int], vocabulary: Vocabulary) -> bool:
+    parting, norms, products, bordering = between
     if parting or products > _MERGE_OVER_GEMMS:
         return False
     if not last.tokens.isdisjoint(run.tokens):
@@ -131,7 +138,9 @@ def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int], vocabu
     kind, other = vocabulary.mixers[last.token], vocabulary.mixers[run.token]
     if kind in _STATES and other in _STATES:
         return True
-    return kind == other and not norms
+    if kind != other:
+        return products > 0 and not bordering  # state space and attention side by side
+    return not norms
 
 
 def _join_cross_attention(anchors: list[Anchor], classes: ByteArray, vocabulary: Vocabulary) -> list[Anchor]:
@@ -141,7 +150,7 @@ def _join_cross_attention(anchors: list[Anchor], classes: ByteArray, vocabulary:
     starts, ends = (np.array(list(edge)) for edge in zip(*((a.start, a.end) for a in anchors), strict=True))
     apart = [
         not norms or parting > 0 or {vocabulary.mixers[one.token], vocabulary.mixers[two.token]} != {"attention"}
-        for one, two, (parting, norms, _) in zip(anchors, anchors[1:], _between(classes, starts, ends), strict=False)
+        for one, two, (parting, norms, *_) in zip(anchors, anchors[1:], _between(classes, starts, ends), strict=False)
     ]
     joined: list[Anchor] = []
     at = 0
