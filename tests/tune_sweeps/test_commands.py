@@ -168,3 +168,38 @@ def test_every_command_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.Mon
     assert Path("tile-rules/vllm_tile_rules/rules.json").exists()
     assert Path("configs/E=8,N=4096,device_name=Example_GPU.json").exists()
     assert "+    if m <= 16:" in Path("rules.patch").read_text()
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"block_m": -16}, "block_m must be a power of two, not -16"),
+        ({"block_n": 48}, "block_n must be a power of two, not 48"),
+        ({"block_m": "16; import os"}, "block_m must be a power of two"),
+        ({"block_m": True}, "block_m must be a power of two"),
+        ({"split_k": 0}, "split_k must be a positive whole number, not 0"),
+        ({"waves_per_eu": -1}, "waves_per_eu must be a whole number from 0 on"),
+    ],
+)
+def test_rules_that_no_kernel_could_follow_are_not_exported(
+    tmp_path: Path, config: dict[str, object], words: str
+) -> None:
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps({"rules": [{"min_m": 1, "max_m": None, "config": config}]}))
+    result = run("export", "plugin", path, "--vendor", "amd", "--output", tmp_path / "plugin")
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert not (tmp_path / "plugin").exists()
+
+
+def test_rules_written_by_hand_need_no_schema(tmp_path: Path) -> None:
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps({"rules": [{"min_m": 1, "max_m": None, "config": {"block_m": 16}}], "device": [1]}))
+    result = run("export", "plugin", path, "--vendor", "amd", "--output", tmp_path / "plugin")
+    assert result.exit_code == 0, result.output
+
+
+def test_a_file_of_configurations_without_timings_is_not_called_failed() -> None:
+    result = run("import", next(CASE.glob("E=*.json")))
+    assert "not timed" in result.stdout
+    assert "failed" not in result.stdout

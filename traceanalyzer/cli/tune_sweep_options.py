@@ -91,14 +91,17 @@ def chosen_policy(
     Raises:
         TraceError: the file is neither, or no rule can be made of it.
     """
+    from traceanalyzer.tune.export.keys import check_values
     from traceanalyzer.tune.policy import make_policy
     from traceanalyzer.tune.policy_file import read_policy
 
     ready = read_policy(path)
     if ready is not None:
+        check_values(ready, str(path))
         return ready, ready.warnings
     sweep = read_points(path, top_k, where)
     made = make_policy(sweep, max_regret)
+    check_values(made, str(path))
     return made, (*sweep.warnings, *made.warnings)
 
 

@@ -303,7 +303,7 @@ def render_points(sweep: Sweep, limit: int, width: int) -> Group:
             "n/a" if point.concurrency is None else str(point.concurrency),
             _shortened(config_label(point.config)),
             str(len(point.samples_ms)),
-            "failed" if point.median_ms is None else f"{point.median_ms:.4f} ms",
+            _median(point),
         )
         for point in sweep.points[:limit]
     ]
@@ -313,6 +313,13 @@ def render_points(sweep: Sweep, limit: int, width: int) -> Group:
     if len(sweep.points) > limit:
         parts.append(Text(f"  and {plural(len(sweep.points) - limit, 'more point')} (--limit 0 shows all)"))
     return Group(*parts)
+
+
+def _median(point: Point) -> str:
+    if point.median_ms is not None:
+        return f"{point.median_ms:.4f} ms"
+    # Files of finished configurations hold no timings.
+    return "not timed" if point.reason is None else "failed"
 
 
 def _shortened(text: str) -> str:

@@ -49,7 +49,8 @@ def read_policy(path: str | Path) -> Policy | None:
         document = json.loads(Path(path).read_bytes())
     except (OSError, ValueError):
         return None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+    # Rules written by hand need not name their schema.
+    if not isinstance(document, dict) or "rules" not in document or document.get("schema", SCHEMA) != SCHEMA:
         return None
     rules = tuple(_rule(rule, str(path)) for rule in _list(document.get("rules")))
     follows = all(low.max_m is not None and low.max_m + 1 == high.min_m for low, high in pairwise(rules))
@@ -59,14 +60,18 @@ def read_policy(path: str | Path) -> Policy | None:
         rules=rules,
         kernel=document.get("kernel"),
         shape=scalars(document.get("shape")) or {},
-        device=document.get("device") or {},
-        versions=document.get("versions") or {},
+        device=_texts(document.get("device")),
+        versions=_texts(document.get("versions")),
         rows=str(document.get("m_counts", "rows")),
     )
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {key: str(text) for key, text in (scalars(value) or {}).items() if text is not None}
 
 
 def _rule(value: Any, path: str) -> Rule:

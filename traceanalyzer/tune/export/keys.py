@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 
+from traceanalyzer.problems import TraceError
 from traceanalyzer.tune.export.plugin_source import COMPILER_OPTIONS, FUNCTIONS, SET_AFTERWARDS
 from traceanalyzer.tune.policy import Policy
 from traceanalyzer.tune.sweep import Value
@@ -68,6 +69,36 @@ def vendor_of(device: Mapping[str, str | None]) -> str | None:
     if any(word in text for word in ("gfx", "amd", "radeon", "instinct", "mi3")):
         return "amd"
     return "nvidia" if any(word in text for word in ("nvidia", "sm_", "sm8", "sm9", "sm1", "cuda", "geforce")) else None
+
+
+POWERS_OF_TWO = ("block_m", "block_n", "block_k", "num_warps")
+COUNTS = ("split_k", "group_m", "num_stages")
+NOT_NEGATIVE = ("waves_per_eu", "matrix_instr_nonkdim")
+
+
+def check_values(policy: Policy, where: str) -> None:
+    """Refuse rules that no Triton kernel could follow, as a file edited by hand may hold.
+
+    Raises:
+        TraceError: a value is none that its parameter can have.
+    """
+    for rule in policy.rules:
+        for key, value in rule.config.items():
+            wanted = _wanted(key, value)
+            if wanted is not None:
+                raise TraceError(where, f"{key} must be {wanted}, not {value!r}")
+
+
+def _wanted(key: str, value: Value) -> str | None:
+    """What a parameter must be; null where the value is, or nothing is known of the parameter."""
+    whole = value if isinstance(value, int) and not isinstance(value, bool) else None
+    if value is None or key not in (*POWERS_OF_TWO, *COUNTS, *NOT_NEGATIVE):
+        return None
+    if key in POWERS_OF_TWO:
+        return None if whole is not None and whole > 0 and whole & (whole - 1) == 0 else "a power of two"
+    if key in COUNTS:
+        return None if whole is not None and whole > 0 else "a positive whole number"
+    return None if whole is not None and whole >= 0 else "a whole number from 0 on"
 
 
 def without(policy_config: Mapping[str, Value], keys: Iterable[str]) -> dict[str, Value]:
