@@ -51,7 +51,7 @@ def test_comparisons_keep_the_contract(command: str) -> None:
     first, second = (str(CASES / name) for name in TWO_INPUTS[command])
     result = CliRunner().invoke(cli, [*command.split(), first, second, "--json"])
     assert result.exit_code == 0, result.output
-    validate(json.loads(result.stdout), command.split()[0])
+    validate(json.loads(result.stdout), command.partition(" ")[0])
 
 
 @pytest.mark.parametrize("name", ["000_baseline.json", "001_truncated_midevent.json", "003_empty.json"])
