@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -9,6 +10,9 @@ from traceanalyzer.analysis.diff import change, diff
 from traceanalyzer.problems import TraceError
 from traceanalyzer.synthetic import ModelSpec, TraceSpec
 from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
+from traceanalyzer.trace import open_trace
+
+CASES = Path(__file__).resolve().parent.parent / "data" / "cases"
 
 SWIGLU = "_matmul_ogs_NNT_bf16xbf16xmxfp4_32x256x128x1_swiglu"
 
@@ -93,3 +97,9 @@ def test_traces_without_a_common_phase_are_refused(open_spec) -> None:
 def test_changes_are_named(before, after, said) -> None:
     found = change(before, after)
     assert found is None if said is None else said in found
+
+
+def test_traces_without_a_common_phase_say_which_they_have() -> None:
+    decode, unknown = (open_trace(CASES / name) for name in ("600_ab_before.json.gz", "200_profilerstep_only.json.gz"))
+    with pytest.raises(TraceError, match=r"before: decode, after: unknown"):
+        diff(decode, unknown)

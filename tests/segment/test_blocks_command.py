@@ -130,3 +130,18 @@ def test_partial_steps_come_last_and_say_why_they_have_no_blocks(tmp_path: Path)
     text = run(str(recording.write(tmp_path))).stdout
     assert text.index("1 step, phase decode") < text.index("1 partial step, phase unknown")
     assert "no transformer blocks were found: cut off by the start or end of the recording" in text
+
+
+def test_steps_of_different_depth_are_shown_apart(tmp_path: Path) -> None:
+    recording = Recording()
+    for name in ("llama, one layer", "llama, two layers", "llama, one layer"):
+        recording.step(list(ARCHITECTURES[name].names), "execute_context_0(0)_generation_4(4)")
+    lines = run(str(recording.write(tmp_path))).stdout.splitlines()
+    assert [line for line in lines if "phase decode" in line] == [
+        "device 0: 2 steps, phase decode",
+        "device 0: 1 step, phase decode",
+    ]
+    assert [line.split(",")[0].strip() for line in lines if "pattern" in line] == [
+        "1 block from the pattern of kernel names",
+        "2 blocks from the pattern of kernel names",
+    ]

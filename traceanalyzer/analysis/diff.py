@@ -71,7 +71,7 @@ def diff(before: Trace, after: Trace, phase: str | None = None) -> Diff:
         before_step_ns=totals[0],
         after_step_ns=totals[1],
         rows=rows,
-        unattributed_ns=(totals[1] - totals[0]) - float(rows["delta_ns"].sum()),
+        unattributed_ns=round((totals[1] - totals[0]) - float(rows["delta_ns"].sum()), 3),
         span_before_ns=spans[0],
         span_after_ns=spans[1],
         matched=keys.select("phase", "requests", "steps_before", "steps_after"),
@@ -94,7 +94,11 @@ def _match(steps: Sequence[pl.DataFrame], after: Trace) -> tuple[pl.DataFrame, l
         if both.height:
             break
     else:
-        raise TraceError(after.metadata.source.path, "has no complete step of a phase that the other trace has too")
+        known = [", ".join(side["phase"].unique(maintain_order=True).to_list()) or "none" for side in steps]
+        raise TraceError(
+            after.metadata.source.path,
+            f"has no complete step of a phase that the other trace has too (before: {known[0]}, after: {known[1]})",
+        )
     warnings = []
     if len(columns) == 1:
         batches = [", ".join(str(r) for r in side["requests"].unique().sort().to_list()) for side in steps]

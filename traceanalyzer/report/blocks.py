@@ -144,17 +144,22 @@ def render(ranks: Sequence[tuple[int | None, Segmentation]], width: int) -> Grou
             own = found.steps.filter(pl.col("device").eq_missing(pl.lit(device, dtype=pl.Int32)))
             name = "CPU" if device is None else f"device {device}"
             title = name if rank is None else f"rank {rank}, {name}"
-            for phase in _phases(own):
-                steps = own.filter(pl.col("phase") == phase)
+            for steps in _alike(own):
+                phase = steps["phase"][0]
                 unusual = [o for o in outliers if o.device == device and o.phase == phase]
                 parts += [*_phase(title, phase, steps, found, unusual, width), Text()]
     return Group(*(parts[:-1] or [Text("no steps were found")]))
 
 
-def _phases(steps: pl.DataFrame) -> list[str]:
-    """The phases in order of appearance; those with no more than partial steps come last."""
-    by_phase = steps.group_by("phase", maintain_order=True).agg(pl.col("complete").any())
-    return by_phase.sort("complete", descending=True, maintain_order=True)["phase"].to_list()
+def _alike(steps: pl.DataFrame) -> list[pl.DataFrame]:
+    """Steps of one phase and number of blocks, in order of appearance; groups of partial steps alone come last.
+
+    Partial steps go with the first whole ones of their phase.
+    """
+    whole = pl.col("blocks").filter("complete").first().over("phase")
+    grouped = steps.with_columns(size=pl.when("complete").then("blocks").otherwise(whole))
+    groups = grouped.partition_by("phase", "size", maintain_order=True)
+    return sorted((group.drop("size") for group in groups), key=lambda group: not group["complete"].any())
 
 
 def _phase(
