@@ -307,6 +307,14 @@ ARCHITECTURES: dict[str, Step] = {
             ]
         )
     ),
+    "a vision tower whose projector has no norm": step(
+        [
+            *([LAYER_NORM, QKV, FA2, OUT, ADD, LAYER_NORM, UP, GELU, DOWN, ADD] for _ in range(23)),
+            *_first([dense() for _ in range(32)]),
+        ],
+        prologue=(COPY, "void cudnn::cnn::conv2d_grouped_direct_kernel<false>()", ADD, LAYER_NORM),
+        after={23: (UP, GELU, DOWN, EMBED, "void at::native::masked_scatter_kernel<float>()")},
+    ),
     "attention in three products": step(
         [
             [

@@ -26,6 +26,8 @@ from test_architectures import (
     SILU,
     TOPK,
     UP,
+    dense,
+    step,
 )
 
 from traceanalyzer.segment.blocks import find_blocks
@@ -78,6 +80,7 @@ def test_each_kernel_of_a_block_has_its_role(name: str, block: int) -> None:
 
 CLAMP = "void at::native::vectorized_elementwise_kernel<4, at::native::launch_clamp_scalar(at::TensorIteratorBase&)>()"
 TOP1 = "void at::native::sbtopk::gatherTopK<c10::BFloat16, unsigned int, 2, false>()"
+DRAFT_HEAD = "nvjet_sm90_tst_320x8_64x4_2x1_v_bz_TNT"
 SHARED_GATE = "nvjet_sm90_tst_8x64_64x16_1x4_h_bz_TNT"
 ROUTED = [ALIGN, MOE, SILU, MOE, MOE_SUM]
 ROUTED_ROLES = "moe_routing moe_gate_up activation moe_down moe_combine"
@@ -139,3 +142,12 @@ def test_several_embedding_tables_are_all_embedding() -> None:
     outer = _outer("gpt-2, opt: layer norms and plain feed-forward")
     assert outer.count(f"embedding {EMBED}") == 2
     assert f"norm {LAYER_NORM}" in outer
+
+
+def test_draft_heads_of_its_size_behind_it_do_not_take_the_place_of_lm_head() -> None:
+    body = step([dense() for _ in range(4)]).names
+    names = pl.Series([*body, UP, SILU, DRAFT_HEAD, ARGMAX])
+    tokens, vocabulary = encode(names)
+    durations = np.where(names == HEAD, 1000, np.where(names == DRAFT_HEAD, 1010, 100))
+    found = outer_roles(tokens, durations, find_blocks(tokens, vocabulary).block_of, vocabulary)
+    assert [names[position] for position, role in found.items() if role == "lm_head"] == [HEAD]

@@ -182,12 +182,24 @@ def _borders(layout: Layout, anchors: list[Anchor], plan: _Plan) -> tuple[list[i
     ends: list[int] = []
     for number, end in enumerate(ends_at):
         nearest = starts[number + 1]
-        if end is not None and end != starts_at[number + 1]:
+        if end is None or end == starts_at[number + 1]:
+            nearest = _end_of_tower(layout, anchors, number, starts, ends) or nearest
+        else:
             nearest = heads.get(end) or head_of_norm(layout, end, layout.usual_head)
         ends.append(nearest)
     ends.append(_last_end(layout, anchors[-1], plan, starts, ends, length))
     share = agreed / len(ends_at) if ends_at else 0.5
     return starts, ends, share
+
+
+def _end_of_tower(layout: Layout, anchors: list[Anchor], number: int, starts: list[int], ends: list[int]) -> int | None:
+    """Where the last block of another model ends that a pass ends behind without a norm: where its peers end."""
+    one, two = anchors[number : number + 2]
+    alike = number > 0 and anchors[number - 1].token == one.token != two.token
+    if not alike or not layout.passes_between(one.end, two.start):
+        return None
+    end = tail_end(layout, one.end, starts, ends)
+    return end if end < starts[number + 1] else None
 
 
 def _vote(layout: Layout, one: Anchor, two: Anchor, plan: _Plan) -> tuple[int | None, int, bool]:

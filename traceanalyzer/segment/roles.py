@@ -46,6 +46,9 @@ ROLES = (
 _WRITES = re.compile(r"scatter|index_put|index_copy|index_fill", re.IGNORECASE)
 """Index kernels that write somewhere instead of reading."""
 
+_LIKE_THE_LONGEST = 0.7
+"""Share of the longest product's time from which one may be lm_head; draft heads behind it are of its size."""
+
 _CODES = {role: code for code, role in enumerate(ROLES)}
 
 
@@ -282,7 +285,8 @@ def _behind(tokens: IntArray, durations: IntArray, vocabulary: Vocabulary) -> li
     classes = vocabulary.classes[tokens]
     roles: list[str | None] = [vocabulary.roles[token] for token in tokens.tolist()]
     products = np.flatnonzero(classes == GEMM)
-    head = int(products[durations[products].argmax()]) if len(products) else -1
+    times = durations[products]
+    head = int(products[(times >= _LIKE_THE_LONGEST * times.max()).argmax()]) if len(products) else -1
     for position, token in enumerate(tokens.tolist()):
         if position == head:
             roles[position] = "lm_head"

@@ -175,18 +175,19 @@ def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
     """
     if not _at_once(marks):
         return place_by_marks(events, marks)
+    marked = sorted({mark.thread for mark in marks})
+    code = {thread: number for number, thread in enumerate(marked)}
     starts = np.array([mark.start for mark in marks], dtype=np.int64)
     before = np.searchsorted(starts, events["launch_ns"].fill_null(-(2**62)).to_numpy(), side="right") - 1
-    marked = {mark.thread for mark in marks}
-    launching = events["launch_thread"].to_list()
-    owner = np.array([t if t in marked else marks[max(at, 0)].thread for t, at in zip(launching, before, strict=True)])
-    launched = events["launch_thread"].is_not_null().to_numpy()
-    shares = {thread: int((launched & (owner == thread)).sum()) for thread in marked}
-    if min(shares.values()) < _LEAST_SHARE * sum(shares.values()):
+    nearest = np.array([code[mark.thread] for mark in marks])[np.maximum(before, 0)]
+    launching = events["launch_thread"].replace_strict(code, default=-1, return_dtype=pl.Int64).to_numpy()
+    owner = np.where(launching >= 0, launching, nearest)
+    shares = np.bincount(owner[events["launch_thread"].is_not_null().to_numpy()], minlength=len(marked))
+    if shares.min() < _LEAST_SHARE * shares.sum():
         return place_by_marks(events, marks)
     steps: list[Step] = []
-    for thread in sorted(marked):
-        where = np.flatnonzero(owner == thread)
+    for thread, number in code.items():
+        where = np.flatnonzero(owner == number)
         own = place_by_marks(events[where], [mark for mark in marks if mark.thread == thread])
         steps += [replace(step, events=where[step.events]) for step in own]
     return sorted(steps, key=lambda step: step.window or (-(2**62), 0))
