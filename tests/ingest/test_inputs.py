@@ -17,6 +17,7 @@ import pytest
 
 from tests.ingest.conftest import kernels
 from traceanalyzer.ingest import container, ingest, inputs
+from traceanalyzer.ingest.ranks import placement
 from traceanalyzer.problems import TraceError
 
 
@@ -286,3 +287,10 @@ def test_a_trace_is_read_from_a_remote_file_system(text: str) -> None:
         ingest(["memory://profile/missing.json"])
     with pytest.raises(TraceError):
         ingest(["nosuchprotocol://bucket/x.json"])
+
+
+@pytest.mark.parametrize("info", [{"rank": 0, "world_size": 10**12}, {"rank": 10**10, "world_size": 4}])
+def test_an_absurd_job_is_not_believed(info: dict[str, int]) -> None:
+    placed = placement("trace_rank3.json", info)
+    assert (placed.rank, placed.world_size, placed.source) == (3, None, "filename")
+    assert [warning.code for warning in placed.warnings] == ["rank_conflict"]

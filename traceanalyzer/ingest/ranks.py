@@ -17,6 +17,10 @@ FRONT_END = re.compile(r"async_llm", re.IGNORECASE)
 GRAPH_CAPTURE = re.compile(r"graph_capture", re.IGNORECASE)
 
 
+LARGEST_JOB = 100_000
+"""Ranks of a job beyond which what a file says of its rank or world size is not believed."""
+
+
 @dataclass(frozen=True)
 class Placement:
     """Where in its job a trace was recorded.
@@ -41,12 +45,16 @@ def placement(path: str, distributed: Mapping[str, Any]) -> Placement:
     parallel = {key.lower(): int(value) for key, value in PARALLEL.findall(name)} or None
     named = _named_rank(name, parallel)
     stated, world_size = _integer(distributed.get("rank")), _integer(distributed.get("world_size"))
-    if stated is None:
-        return Placement(named, world_size, None if named is None else "filename", parallel)
     warnings: tuple[TraceWarning, ...] = ()
+    if max(stated or 0, world_size or 0) > LARGEST_JOB:
+        message = f"rank {stated} of {world_size} is not believed: no job has more than {LARGEST_JOB:,} ranks"
+        warnings = (TraceWarning("rank_conflict", message),)
+        stated, world_size = None, None
+    if stated is None:
+        return Placement(named, world_size, None if named is None else "filename", parallel, warnings)
     if named is not None and named != stated and RANK.search(name):
         message = f"the trace says rank {stated}, its file name says rank {named}; the trace is believed"
-        warnings = (TraceWarning("rank_conflict", message),)
+        warnings = (*warnings, TraceWarning("rank_conflict", message))
     return Placement(stated, world_size, "trace", parallel, warnings)
 
 
@@ -78,7 +86,7 @@ def missing_ranks(ranks: Sequence[int | None], size: int | None) -> list[int]:
     if not known:
         return []
     upper = size if size is not None else max(known) + 1
-    return [rank for rank in range(min(upper, 1_000_000)) if rank not in known]
+    return [rank for rank in range(min(upper, LARGEST_JOB)) if rank not in known]
 
 
 def set_warnings(ranks: Sequence[int | None], paths: Sequence[str], size: int | None) -> list[TraceWarning]:

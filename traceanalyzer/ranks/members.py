@@ -10,9 +10,6 @@ from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace, TraceSet
 
-LARGEST_JOB = 65_536
-"""Ranks of the largest job believed in: a trace that tells of more is wrong."""
-
 
 @dataclass(frozen=True, eq=False)
 class Member:
@@ -55,7 +52,7 @@ def membership(traces: TraceSet) -> Membership:
 
     Traces that were not recorded at the same time belong to different profiles: the profile with the most ranks
     is taken, of equal ones the latest. Where two traces of one profile claim the same rank, the first is taken.
-    Traces of unknown rank, and those whose rank cannot be true, are left out, unless there is only one trace.
+    Traces of unknown rank are left out, unless there is only one trace.
 
     Raises:
         TraceError: no trace tells its rank, and there are several.
@@ -63,8 +60,8 @@ def membership(traces: TraceSet) -> Membership:
     given = tuple(traces)
     if len(given) == 1:
         return _single(given[0], traces)
-    known = [trace for trace in given if _plausible(trace.rank)]
-    warnings = [_unknown(trace) for trace in given if not _plausible(trace.rank)]
+    known = [trace for trace in given if trace.rank is not None]
+    warnings = [_unknown(trace) for trace in given if trace.rank is None]
     if not known:
         raise TraceError(
             given[0].metadata.source.path if given else "(no trace)",
@@ -80,9 +77,9 @@ def membership(traces: TraceSet) -> Membership:
         warnings += told
         members.append(Member(trace.rank or 0, trace, device))
     ranks = {member.rank for member in members}
-    size, told = _size(traces, ranks)
+    size = traces.world_size
     missing = tuple(rank for rank in range(size) if rank not in ranks)
-    return Membership(tuple(members), size, missing, (*warnings, *told))
+    return Membership(tuple(members), size, missing, tuple(warnings))
 
 
 def _single(trace: Trace, traces: TraceSet) -> Membership:
@@ -97,31 +94,12 @@ def _single(trace: Trace, traces: TraceSet) -> Membership:
         )
         members = tuple(Member(number, trace, device) for number, device in enumerate(devices))
         return Membership(members, len(members), (), (warning,))
-    member = Member(trace.rank or 0 if _plausible(trace.rank) else 0, trace, devices[0] if devices else None)
-    size, told = _size(traces, {member.rank})
-    missing = tuple(rank for rank in range(size) if rank != member.rank) if trace.rank is not None else ()
-    return Membership((member,), size, missing, tuple(told))
-
-
-def _plausible(rank: int | None) -> bool:
-    return rank is not None and rank < LARGEST_JOB
-
-
-def _size(traces: TraceSet, ranks: set[int]) -> tuple[int, list[TraceWarning]]:
-    """Ranks of the job: the largest number that a trace gives, where that can be true, and at least the ranks found."""
-    stated = [trace.metadata.world_size for trace in traces if trace.metadata.world_size]
-    size = max([max(ranks) + 1, *(number for number in stated if number <= LARGEST_JOB)])
-    if max(stated, default=0) <= LARGEST_JOB:
-        return size, []
-    message = f"a job of {max(stated):,} ranks is not believed; {size:,} are taken for granted"
-    return size, [TraceWarning("world_size_implausible", message)]
+    member = Member(trace.rank or 0, trace, devices[0] if devices else None)
+    return Membership((member,), traces.world_size, tuple(traces.missing_ranks), ())
 
 
 def _unknown(trace: Trace) -> TraceWarning:
-    if trace.rank is not None:
-        message = f"left out: there is no rank {trace.rank:,}"
-    else:
-        message = "left out: neither distributedInfo nor the file name tells its rank"
+    message = "left out: neither distributedInfo nor the file name tells its rank"
     return TraceWarning("rank_unknown", message, source=trace.metadata.source.path)
 
 
