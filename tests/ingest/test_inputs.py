@@ -12,10 +12,11 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.ingest.conftest import kernels
+from tests.ingest.conftest import CASES, kernels
 from traceanalyzer.ingest import container, ingest, inputs
 from traceanalyzer.ingest.ranks import placement
 from traceanalyzer.problems import TraceError
@@ -294,3 +295,30 @@ def test_an_absurd_job_is_not_believed(info: dict[str, int]) -> None:
     placed = placement("trace_rank3.json", info)
     assert (placed.rank, placed.world_size, placed.source) == (3, None, "filename")
     assert [warning.code for warning in placed.warnings] == ["rank_conflict"]
+
+
+def test_an_entry_that_may_not_be_looked_at_is_skipped_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rank0.json").write_bytes((CASES / "000_baseline.json").read_bytes())
+    (tmp_path / "secret.json").write_bytes(b"{}")
+    is_file, open_file = Path.is_file, Path.open
+
+    def refuse(path: Path) -> None:
+        if path.name == "secret.json":
+            raise PermissionError(13, "Permission denied", str(path))
+
+    def guarded_is_file(path: Path) -> bool:
+        refuse(path)
+        return is_file(path)
+
+    def guarded_open(path: Path, *arguments: Any, **named: Any) -> Any:
+        refuse(path)
+        return open_file(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "is_file", guarded_is_file)
+    monkeypatch.setattr(Path, "open", guarded_open)
+    result = ingest([str(tmp_path)], cache=False)
+    assert len(result.stores) == 1
+    (skipped,) = [source for source in result.sources if source.skipped]
+    assert "permission denied" in str(skipped.skipped)

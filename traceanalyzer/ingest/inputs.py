@@ -94,12 +94,20 @@ def directory_entries(path: str) -> Iterator[tuple[str, bool]]:
             continue
         for name in sorted(files):
             full = str(Path(folder) / name)
-            if name.startswith(".") or not Path(full).is_file():
+            if name.startswith(".") or not _may_be_file(full):
                 continue
             count += 1
             if count > MAX_FILES:
                 raise TraceError(path, f"more than {MAX_FILES} files in it: name the trace's own directory")
             yield full, False
+
+
+def _may_be_file(path: str) -> bool:
+    """Whether it is a file; true too where that cannot be told, so that reading it says why."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return True
 
 
 def by_name(path: str) -> str | None:
