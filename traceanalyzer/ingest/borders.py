@@ -9,6 +9,7 @@ import msgspec
 LOOKAHEAD = 4096
 
 EVENT_BOUNDARY = re.compile(rb"\}[\s,]*(?=\{)")
+FIRST_KEY = re.compile(rb'[\s,]*\{\s*("[^"\\]{0,100}")')
 AFTER_LIST = (
     rb"(?=\s*(?:\Z|\}\s*(?:[^\s,}\]]|\Z)|[^\s,}\]]|"  # the end of the text or of the root; something foreign
     rb",\s*(?:\Z|\"[^\"\\]{0,200}(?:\Z|\"\s*(?::|\Z)))))"  # or another key of the root
@@ -17,6 +18,12 @@ LIST_END = re.compile(rb"\}\s*,?\s*\]" + AFTER_LIST)
 EMPTY_LIST_END = re.compile(rb"[\s,]*\]" + AFTER_LIST)
 BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 OPENING, CLOSING = frozenset({b"{", b"["}), frozenset({b"}", b"]"})
+
+
+def border_like(text: bytes) -> re.Pattern[bytes]:
+    """Return what matches between two events, of which the second begins with the same key as the text's first."""
+    key = FIRST_KEY.match(text)
+    return re.compile(rb"\}[\s,]*(?=\{\s*" + re.escape(key[1]) + rb")") if key else EVENT_BOUNDARY
 
 
 def list_end(text: bytes, limit: int) -> int | None:

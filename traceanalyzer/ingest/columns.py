@@ -65,24 +65,6 @@ def _decimal_ns(text: str) -> int | None:
     return int(ns.to_integral_value())
 
 
-def labels(values: Sequence[Any]) -> pl.Series:
-    """Return text of values that are strings or numbers (pid, tid, names)."""
-    try:
-        if values and isinstance(values[0], int):
-            return pl.Series(values, dtype=pl.Int64).cast(pl.String)
-        return pl.Series(values, dtype=pl.String)
-    except (TypeError, OverflowError):
-        cache = _Labels()
-        return pl.Series([cache[v] for v in values], dtype=pl.String)
-
-
-class _Labels(dict[Any, "str | None"]):
-    def __missing__(self, value: Any) -> str | None:
-        text = label(value)
-        self[value] = text
-        return text
-
-
 def label(value: Any) -> str | None:
     """Return the text of a number or string; null for what is neither."""
     if value is None or isinstance(value, bool):
@@ -151,22 +133,10 @@ def _id(value: Any) -> int | None:
     return None
 
 
-class JsonTexts(dict[bytes, "str | None"]):
-    """JSON as written -> the same in one layout, remembered: a trace repeats few shapes many times."""
-
-    LIMIT = 100_000
-
-    def __missing__(self, raw: bytes) -> str | None:
-        try:
-            value = json.loads(raw)
-        except (ValueError, RecursionError):
-            value = None
-        text = None if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if len(self) >= self.LIMIT:
-            self.clear()
-        self[raw] = text
-        return text
-
-    def column(self, values: Sequence[Raw | None]) -> pl.Series:
-        """Return the texts of one column."""
-        return pl.Series([None if v is None else self[bytes(v)] for v in values], dtype=pl.String)
+def json_text(raw: bytes) -> str | None:
+    """Return JSON as written in one layout; null for null and for what is no JSON."""
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return None if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

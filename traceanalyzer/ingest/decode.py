@@ -1,12 +1,14 @@
 """One window of the event list -> frames. The only place that knows how JSON becomes columns.
 
-``decode_window`` is a pure function of the bytes, so that a native decoder could take its place.
+Events are decoded in two steps: first what every event has, its args being passed over; then the args of those
+events, and only those fields, that columns are made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, compress
 from operator import attrgetter
 from typing import Any
 
@@ -14,29 +16,51 @@ import msgspec
 import polars as pl
 
 from traceanalyzer.ingest import columns
+from traceanalyzer.ingest.borders import border_like
+from traceanalyzer.ingest.dictionary import Dictionary, Labels
 from traceanalyzer.ingest.events import (
+    ARGS_OF_GROUP,
     EXTRA_KEYS,
     EXTRA_MARKERS,
+    GROUP_ARGS,
     IDS,
     INTEGERS,
+    METADATA,
+    NULL,
+    OLDER,
+    PAIRS,
+    RAW_ARGS,
     TEXTS,
+    Args,
     Event,
     ExactEvent,
+    Extra,
 )
 from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, EVENT_SCHEMA, group_of, today
 
 EVENTS = msgspec.json.Decoder(list[Event])
 EXACT_EVENTS = msgspec.json.Decoder(list[ExactEvent])
-NO_ARGS = msgspec.json.decode(b'{"args":{}}', type=Event).args
-PAIRS = "pairs"
-JSON_TEXTS = columns.JsonTexts()
-ALL_ARGS = frozenset({*INTEGERS, *TEXTS, "kernel"})
-ARGS_OF_GROUP = {
-    "device": ALL_ARGS - {"input_dims", "input_types", "concrete_inputs", "kernel"},
-    "launch": frozenset({"stream", "bytes", "shared_memory", "grid", "thread_block", "kernel"}),
-    "op": frozenset({"input_dims", "input_types", "concrete_inputs"}),
+ARGS = msgspec.json.Decoder(list[Args | None])
+EXTRAS = msgspec.json.Decoder(list[Extra])
+GROUP_DECODERS = {
+    group: msgspec.json.Decoder(list[kind | None])  # type: ignore[valid-type]
+    for group, kind in GROUP_ARGS.items()
 }
-"""Args besides the ids that events of a group can have: looking for others in every event would cost time."""
+NO_ARGS = {group: kind() for group, kind in GROUP_ARGS.items()}
+
+KINDS = tuple(GROUP_ARGS)
+IGNORED = len(KINDS)
+"""Number of the group of events that no rows are made of (flows, instants, counters)."""
+
+ONLY = [bytes(int(byte == kind) for byte in range(256)) for kind in range(IGNORED)]
+"""Translations of group numbers to 1 for one group and 0 for all others."""
+
+CHUNK_BYTES = 1 << 19
+"""Text decoded at once: its objects stay in the processor's cache until they have become numbers."""
+
+LABELS_OF: Callable[[Any], Any] = attrgetter(*Labels.FIELDS)
+TIMES_OF: Callable[[Any], Any] = attrgetter("ts", "dur")
+ARGS_TEXT_OF: Callable[[Any], Any] = attrgetter("args")
 
 
 @dataclass
@@ -62,12 +86,43 @@ class Decoded:
 
 
 def decode_events(data: bytes | memoryview, *, exact: bool) -> list[Any]:
-    """Decode the text of a JSON list of events; ``exact`` keeps times as written.
+    """Decode the text of a JSON list of events and check all of it; ``exact`` keeps times as written.
 
     Raises:
         msgspec.DecodeError, msgspec.ValidationError, RecursionError: not valid JSON, or not a list of events.
     """
+    events = _outline(data, exact=exact)
+    _decode_args(ARGS, events)
+    return events
+
+
+def _outline(data: bytes | memoryview, *, exact: bool) -> list[Any]:
+    """Decode a list of events but for their args."""
     return EXACT_EVENTS.decode(data) if exact else EVENTS.decode(data)
+
+
+def _decode_args(decoder: Any, events: Sequence[Any]) -> list[Any]:
+    return decoder.decode(b"[%b]" % b",".join(map(ARGS_TEXT_OF, events)))  # type: ignore[no-any-return]
+
+
+def decode_text(data: bytes, *, exact: bool, first_index: int = 0) -> Decoded:
+    """Turn the text of events (with separators between them, without a list's brackets) into frames.
+
+    Raises:
+        msgspec.DecodeError, msgspec.ValidationError, RecursionError: not valid JSON, or not events as expected.
+        columns.NeedsExactTimes: decode again with ``exact``.
+    """
+    try:
+        return _decode_lists(_chunks(data), exact=exact, first_index=first_index)
+    except (msgspec.DecodeError, RecursionError):
+        return _decode_lists([as_list(data, 0, len(data))], exact=exact, first_index=first_index)
+
+
+def _decode_lists(texts: Iterable[bytes], *, exact: bool, first_index: int) -> Decoded:
+    rows = _Rows(first_index)
+    for text in texts:
+        rows.add(_outline(text, exact=exact))
+    return rows.decoded(exact=exact)
 
 
 def build(events: Sequence[Any], *, exact: bool, first_index: int = 0) -> Decoded:
@@ -76,143 +131,203 @@ def build(events: Sequence[Any], *, exact: bool, first_index: int = 0) -> Decode
     Raises:
         columns.NeedsExactTimes: decode again with ``exact``.
     """
-    decoded = Decoded(events=len(events))
-    rows = _Rows()
-    others: list[tuple[int, Any]] = []
-    for index, event in enumerate(events, first_index):
-        if event.ph == "X":
-            add_index, add_event = rows[event.cat]
-            add_index(index)
-            add_event(event)
-        else:
-            others.append((index, event))
-    for index, event in others:
-        if event.ph in {"B", "E"}:
-            rows.add(PAIRS, index, event)
-        elif event.ph == "M":
-            _note_names(event, decoded)
-    for group, (positions, members) in rows.groups.items():
-        frame = _frame(group, positions, members, decoded, exact=exact)
-        decoded.frames[group] = frame if group == PAIRS else _usable(frame, group, first_index, decoded)
-    return decoded
+    rows = _Rows(first_index)
+    rows.add(events)
+    return rows.decoded(exact=exact)
 
 
-class _Rows(dict[Any, tuple[Any, Any]]):
-    """Category -> how to append to the lists of its group.
+def _chunks(data: bytes) -> Iterator[bytes]:
+    """Cut events into lists that can be decoded one by one.
 
-    Attributes:
-        groups: positions and events by group.
+    A cut that goes through an event leaves brackets or quotes open, so that what precedes it cannot be decoded.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.groups: dict[str, tuple[list[int], list[Any]]] = {}
-
-    def __missing__(self, category: Any) -> tuple[Any, Any]:
-        positions, members = self.groups.setdefault(group_of(CATEGORIES[category]), ([], []))
-        self[category] = positions.append, members.append
-        return self[category]
-
-    def add(self, group: str, position: int, event: Any) -> None:
-        positions, members = self.groups.setdefault(group, ([], []))
-        positions.append(position)
-        members.append(event)
+    start, border = 0, border_like(data)
+    while start < len(data):
+        found = border.search(data, start + CHUNK_BYTES)
+        end, following = (found.start() + 1, found.end()) if found else (len(data), len(data))
+        yield as_list(data, start, end)
+        start = following
 
 
-class _Categories(dict[Any, "str | None"]):
-    """Category as written -> today's spelling, remembered."""
-
-    def __missing__(self, value: Any) -> str | None:
-        text = columns.label(value)
-        found = None if text is None else today(text)
-        if len(self) < 10_000:
-            self[value] = found
-        return found
+def as_list(data: bytes, start: int, end: int) -> bytes:
+    """Return a stretch of events as a JSON list, without separators at its ends."""
+    while end > start and data[end - 1] in b", \t\r\n":
+        end -= 1
+    while start < end and data[start] in b", \t\r\n":
+        start += 1
+    return b"".join((b"[", memoryview(data)[start:end], b"]"))
 
 
-CATEGORIES = _Categories()
+def _kind(phase: Any, category: Any) -> int:
+    """Return the number of the group that events belong to."""
+    if phase == "X":
+        return KINDS.index(group_of(_category(category)))
+    if phase in {"B", "E"}:
+        return KINDS.index(PAIRS)
+    return KINDS.index(METADATA) if phase == "M" else IGNORED
 
 
-def _note_names(event: Any, decoded: Decoded) -> None:
-    """Keep the labels that metadata events give to processes and threads."""
-    label = event.args.label if event.args is not None else None
-    pid = columns.label(event.pid)
-    if not isinstance(label, str) or pid is None:
-        return
-    if event.name == "process_name":
-        decoded.process_names[pid] = label
-    elif event.name == "thread_name":
-        decoded.thread_names[f"{pid}/{columns.label(event.tid)}"] = label
+def _category(value: Any) -> str | None:
+    """Return a category in today's spelling."""
+    text = columns.label(value)
+    return None if text is None else today(text)
 
 
-def _frame(group: str, positions: list[int], rows: list[Any], decoded: Decoded, *, exact: bool) -> pl.DataFrame:
-    times = columns.times_from_text if exact else columns.times_from_floats
-    found: dict[str, pl.Series] = {
-        "index": pl.Series(positions, dtype=pl.Int64),
-        "cat": pl.Series([CATEGORIES[event.cat] for event in rows], dtype=pl.String),
-        "name": columns.labels(_values(rows, "name")),
-        "pid": columns.labels(_values(rows, "pid")),
-        "tid": columns.labels(_values(rows, "tid")),
-        "start_ns": times(_values(rows, "ts")),
-        "dur_ns": times(_values(rows, "dur")),
-    }
-    if group != "python":
-        args = [NO_ARGS if event.args is None else event.args for event in rows]
-        found |= _arg_columns(group, args, decoded)
-    series = [
-        found[name].cast(dtype).alias(name)
-        if name in found
-        else pl.Series(name, [None], dtype=dtype).new_from_index(0, len(rows))
-        for name, dtype in EVENT_SCHEMA.items()
-    ]
-    if group == PAIRS:
-        series.append(pl.Series("ph", _values(rows, "ph"), dtype=pl.String))
-    return pl.DataFrame(series)
+LABELS = Labels(_kind, (columns.label, _category, columns.label, columns.label, columns.label))
+JSON_TEXTS = Dictionary(columns.json_text)
+KERNEL_NAMES = Dictionary(columns.label)
 
 
-def _values(rows: Sequence[Any], name: str) -> list[Any]:
-    return list(map(attrgetter(name), rows))
+@dataclass
+class _Group:
+    """What is gathered of one group's events: times one after the other (ts, dur, ts, dur, ...), args by field."""
+
+    times: list[Any] = field(default_factory=list)
+    args: dict[str, list[Any]] = field(default_factory=dict)
+    extras: dict[int, str] = field(default_factory=dict)
 
 
-def _arg_columns(group: str, args: list[Any], decoded: Decoded) -> dict[str, pl.Series]:
-    wanted = ARGS_OF_GROUP.get(group, ALL_ARGS)
+class _Rows:
+    """Gathers events of one window."""
+
+    def __init__(self, first_index: int) -> None:
+        self._first_index = first_index
+        self._labels: list[int] = []
+        self._groups: dict[int, _Group] = {}
+        self._decoded = Decoded()
+        for dictionary in (LABELS, JSON_TEXTS, KERNEL_NAMES):
+            dictionary.begin()
+
+    def add(self, events: Sequence[Any]) -> None:
+        """Take the next events."""
+        labels = list(map(LABELS.__getitem__, map(LABELS_OF, events)))
+        self._labels += labels
+        kinds = bytes(map(LABELS.kinds.__getitem__, labels))
+        for kind in set(kinds) - {IGNORED}:
+            members = list(compress(events, kinds.translate(ONLY[kind])))
+            if KINDS[kind] == METADATA:
+                self._note_names(members)
+            else:
+                self._gather(kind, members)
+
+    def _note_names(self, events: Sequence[Any]) -> None:
+        """Keep the labels that metadata events give to processes and threads."""
+        for event, args in zip(events, _decode_args(GROUP_DECODERS[METADATA], events), strict=True):
+            label = None if args is None else args.label
+            pid = columns.label(event.pid)
+            if not isinstance(label, str) or pid is None:
+                continue
+            if event.name == "process_name":
+                self._decoded.process_names[pid] = label
+            elif event.name == "thread_name":
+                self._decoded.thread_names[f"{pid}/{columns.label(event.tid)}"] = label
+
+    def _gather(self, kind: int, events: list[Any]) -> None:
+        group, name = self._groups.setdefault(kind, _Group()), KINDS[kind]
+        before = len(group.times) // 2
+        group.times.extend(chain.from_iterable(map(TIMES_OF, events)))
+        fields = ARGS_OF_GROUP[name]
+        if not fields:
+            return
+        args = _decode_args(GROUP_DECODERS[name], events)
+        if None in args:
+            args = [NO_ARGS[name] if each is None else each for each in args]
+        for arg, values in zip(fields, zip(*map(attrgetter(*fields), args), strict=True), strict=True):
+            if arg in EXTRA_MARKERS:
+                marked = [] if values.count(NULL) == len(values) else _marked(values)
+                if marked:
+                    group.extras |= _extras([events[row] for row in marked], [before + row for row in marked])
+                continue
+            into = group.args.setdefault(arg, [])
+            if arg in RAW_ARGS:
+                into.extend(map(JSON_TEXTS.__getitem__, map(bytes, values)))
+            elif arg == "kernel":
+                into.extend(map(KERNEL_NAMES.__getitem__, values))
+            else:
+                into.extend(values)
+
+    def decoded(self, *, exact: bool) -> Decoded:
+        """Return the frames.
+
+        Raises:
+            columns.NeedsExactTimes: decode again with ``exact``.
+        """
+        decoded = self._decoded
+        decoded.events = len(self._labels)
+        labels = pl.Series(self._labels, dtype=pl.UInt32)
+        kinds = pl.Series(list(LABELS.kinds), dtype=pl.UInt8)[labels]
+        for kind, group in self._groups.items():
+            at, name = (kinds == kind).arg_true(), KINDS[kind]
+            frame = self._frame(name, group, at, labels[at], exact=exact)
+            decoded.frames[name] = frame if name == PAIRS else _usable(frame, name, self._first_index, decoded)
+        return decoded
+
+    def _frame(self, name: str, group: _Group, at: pl.Series, labels: pl.Series, *, exact: bool) -> pl.DataFrame:
+        times = columns.times_from_text(group.times) if exact else columns.times_from_floats(group.times)
+        found = {
+            "index": at.cast(pl.Int64) + self._first_index,
+            "start_ns": times.gather_every(2),
+            "dur_ns": times.gather_every(2, 1),
+        }
+        for label in Labels.FIELDS:
+            found[label] = LABELS.column(label, labels)
+        found |= _arg_columns(name, group.args, self._decoded)
+        if group.extras:
+            texts = pl.Series([None], dtype=pl.String).new_from_index(0, at.len())
+            texts = texts.scatter(list(group.extras), list(group.extras.values()))
+            found["extra"] = texts.cast(pl.Categorical())
+        names = [column for column in EVENT_SCHEMA if column in found]
+        return pl.DataFrame([found[column].alias(column) for column in (*names, *(["ph"] if name == PAIRS else []))])
+
+
+def _marked(values: Sequence[Any]) -> list[int]:
+    return [row for row, value in enumerate(values) if bytes(value) != b"null"]
+
+
+def _extras(events: Sequence[Any], rows: Sequence[int]) -> dict[int, str]:
+    """Return the text of the column ``extra`` by row."""
+    found = {}
+    for row, args in zip(rows, _decode_args(EXTRAS, events), strict=True):
+        kept = ((key, bytes(getattr(args, name))) for name, key in EXTRA_KEYS.items())
+        texts = (f'"{key}": {raw.decode("utf-8", "replace")}' for key, raw in kept if raw != b"null")
+        found[row] = "{" + ", ".join(texts) + "}"
+    return found
+
+
+def _arg_columns(group: str, args: dict[str, list[Any]], decoded: Decoded) -> dict[str, pl.Series]:
+    """Return the columns of args that any event has."""
     series: dict[str, pl.Series] = {}
-    for name in wanted.intersection(INTEGERS):
-        if (values := _present(args, name)) is not None:
+    for name, values in args.items():
+        if name in INTEGERS and values.count(None) < len(values):
             series[name] = columns.integers(values, EVENT_SCHEMA[name])
     for name in IDS:
-        if (values := _present(args, name, f"old_{name}")) is not None:
+        values = _with_older(args, name, None)
+        if values:
             series[name], oversize = columns.ids(values)
             decoded.oversize += [(group, name, row, text) for row, text in oversize.items()]
-    for name in wanted.intersection(TEXTS):
-        older = "old_input_dims" if name == "input_dims" else None
-        if (values := _present(args, name, older)) is not None:
+    missing = JSON_TEXTS[b"null"]
+    for name in TEXTS:
+        values = _with_older(args, name, missing)
+        if values:
             series[name] = JSON_TEXTS.column(values)
-    if "kernel" in wanted and (values := _present(args, "kernel")) is not None:
-        series["launched_kernel"] = columns.labels(values)
-    if group != "launch" and any(_present(args, marker) is not None for marker in EXTRA_MARKERS):
-        series["extra"] = pl.Series([_extra(each) for each in args], dtype=pl.String)
+    if "kernel" in args:
+        column = KERNEL_NAMES.column(args["kernel"])
+        if column.null_count() < column.len():
+            series["launched_kernel"] = column
     return series
 
 
-def _present(args: list[Any], name: str, older: str | None = None) -> list[Any] | None:
-    """Return one arg of every event, or None where no event has it."""
-    values = _values(args, name)
-    missing = values.count(None)
-    if missing and older is not None:
-        old = _values(args, older)
-        if old.count(None) < len(old):
-            values = [a if a is not None else b for a, b in zip(values, old, strict=True)]
-            missing = values.count(None)
-    return None if missing == len(values) else values
-
-
-def _extra(args: Any) -> str | None:
-    if all(getattr(args, marker) is None for marker in EXTRA_MARKERS):
-        return None
-    kept = ((key, getattr(args, name)) for name, key in EXTRA_KEYS.items())
-    texts = (f'"{key}": {bytes(raw).decode("utf-8", "replace")}' for key, raw in kept if raw is not None)
-    return "{" + ", ".join(texts) + "}"
+def _with_older(args: dict[str, list[Any]], name: str, missing: int | None) -> list[Any]:
+    """Return an arg of every event, in either spelling; nothing where no event has it."""
+    values = args.get(name, [])
+    absent = values.count(missing)
+    if not absent:
+        return values
+    older = args.get(OLDER.get(name, ""), [])
+    if older.count(missing) < len(older):
+        values = [b if a == missing else a for a, b in zip(values, older, strict=True)]
+        absent = values.count(missing)
+    return values if absent < len(values) else []
 
 
 def _usable(frame: pl.DataFrame, group: str, first_index: int, decoded: Decoded) -> pl.DataFrame:

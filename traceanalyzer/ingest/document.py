@@ -13,14 +13,13 @@ from typing import Any
 
 import msgspec
 
-from traceanalyzer.ingest.borders import EVENT_BOUNDARY, LOOKAHEAD, list_end
+from traceanalyzer.ingest.borders import EVENT_BOUNDARY, LOOKAHEAD, border_like, list_end
 from traceanalyzer.problems import TraceWarning
 
 MAX_EVENT_BYTES = 64 << 20
 MAX_VALUE_BYTES = 16 << 20
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\],]', re.DOTALL)
-FIRST_KEY = re.compile(rb'[\s,]*\{\s*("[^"\\]{0,100}")')
 OBJECT = re.compile(rb'\{\s*"')
 SPACE = re.compile(rb"\s*")
 LOOSE_EVENT = re.compile(rb'\{\s*"(?:ph|cat|name|ts|pid)"')
@@ -303,9 +302,7 @@ class Document:
 
     def _event_windows(self) -> Iterator[Window]:
         self._fill(LOOKAHEAD)
-        key = FIRST_KEY.match(self._buffer)
-        if key:
-            self._border = re.compile(rb"\}[\s,]*(?=\{\s*" + re.escape(key[1]) + rb")")
+        self._border = border_like(self._buffer)
         size = self._window_bytes
         while True:
             more = self._fill(size + LOOKAHEAD)

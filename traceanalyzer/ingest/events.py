@@ -6,12 +6,14 @@ Values that are kept as text (shapes, grids) arrive as raw JSON.
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec import Raw
 
 Scalar: TypeAlias = int | float | str | bool | None
+Label: TypeAlias = int | float | str | None
+"""What categories, names, processes and threads are written as (a truth value is none: it would equal 1 or 0)."""
 
 INTEGERS = ("device", "stream", "bytes", "registers", "shared_memory", "graph_id", "graph_node")
 """Args that become integer columns."""
@@ -68,47 +70,113 @@ EXTRA_KEYS = {f"extra_{number}": key for number, key in enumerate((*COLLECTIVE_K
 
 EXTRA_MARKERS = tuple(field for field, key in EXTRA_KEYS.items() if key in {"Collective name", "kernel_backend"})
 
+OLDER = {"correlation": "old_correlation", "external_id": "old_external_id", "input_dims": "old_input_dims"}
+"""Field of today's spelling and of the one that older versions used."""
 
-def _args_fields() -> list[tuple[str, object, object]]:
-    fields: list[tuple[str, object, object]] = []
-    for name, key in (*ARG_KEYS.items(), *EXTRA_KEYS.items()):
-        raw = name in TEXTS or name == "old_input_dims" or name in EXTRA_KEYS
-        fields.append((name, Raw if raw else Scalar, msgspec.field(name=key, default=None)))
-    return fields
+PAIRS = "pairs"
+METADATA = "metadata"
+DEVICE_ARGS = (
+    "external_id",
+    "device",
+    "stream",
+    "correlation",
+    "bytes",
+    "registers",
+    "shared_memory",
+    "grid",
+    "thread_block",
+    "graph_id",
+    "graph_node",
+    "old_external_id",
+    "old_correlation",
+    *EXTRA_MARKERS,
+)
+LAUNCH_ARGS = (
+    "external_id",
+    "correlation",
+    "kernel",
+    "grid",
+    "thread_block",
+    "shared_memory",
+    "bytes",
+    "stream",
+    "old_external_id",
+    "old_correlation",
+)
+OP_ARGS = (
+    "external_id",
+    "concrete_inputs",
+    "input_types",
+    "input_dims",
+    "correlation",
+    "old_external_id",
+    "old_correlation",
+    "old_input_dims",
+    *EXTRA_MARKERS,
+)
+ANY_ARGS = (*(name for name in ARG_KEYS if name not in {"label", "labels"}), *EXTRA_MARKERS)
+ARGS_OF_GROUP: dict[str, tuple[str, ...]] = {
+    "device": DEVICE_ARGS,
+    "launch": LAUNCH_ARGS,
+    "op": OP_ARGS,
+    "python": (),
+    "other": ANY_ARGS,
+    PAIRS: ANY_ARGS,
+    METADATA: ("label",),
+}
+"""Args that events of a group can have, in the order in which they are mostly written: looking for others in every
+event, and making objects of them, would cost time."""
+
+NULL = Raw(b"null")
 
 
-class ArgsType(msgspec.Struct, gc=False):
-    """The args of an event (fields of ``ARG_KEYS`` and ``EXTRA_KEYS`` are added below)."""
+def _args_type(name: str, fields: tuple[str, ...]) -> Any:
+    keys = ARG_KEYS | EXTRA_KEYS
+    types: list[tuple[str, object, object]] = []
+    for each in fields:
+        raw = each in RAW_ARGS
+        default = msgspec.field(name=keys[each], default=NULL if raw else None)
+        types.append((each, Raw if raw else Label if each == "kernel" else Scalar, default))
+    return msgspec.defstruct(name, types, gc=False)
 
 
-Args = cast(type[ArgsType], msgspec.defstruct("Args", _args_fields(), bases=(ArgsType,), gc=False))
+RAW_ARGS = frozenset({*TEXTS, "old_input_dims", *EXTRA_KEYS})
+"""Args that arrive as raw JSON, ``null`` where they are missing."""
+
+Args = _args_type("Args", (*ARG_KEYS, *EXTRA_KEYS))
+"""All args that are kept from any event."""
+
+Extra = _args_type("Extra", tuple(EXTRA_KEYS))
+"""The args that the column ``extra`` is made of."""
+
+GROUP_ARGS = {group: _args_type(f"{group.title()}Args", fields) for group, fields in ARGS_OF_GROUP.items()}
 
 
 class Event(msgspec.Struct, gc=False):
-    """One element of the event list."""
+    """One element of the event list. The args stay as written until it is known which of them are wanted."""
 
     ph: str | None = None
-    cat: Scalar = None
-    name: Scalar = None
-    pid: Scalar = None
-    tid: Scalar = None
+    cat: Label = None
+    name: Label = None
+    pid: Label = None
+    tid: Label = None
     ts: float | str | None = None
     dur: float | str | None = None
-    args: Args | None = None  # type: ignore[valid-type]
+    args: Raw = NULL
 
 
 NO_RAW = cast(Raw, None)
-"""Default of raw fields: the decoder knows raw values by the type ``Raw`` alone, not ``Raw | None``."""
+"""Default of raw times: the decoder knows raw values by the type ``Raw`` alone, not ``Raw | None``."""
 
 
 class ExactEvent(msgspec.Struct, gc=False):
     """The same with times as written, for files whose times exceed what a float holds to the nanosecond."""
 
     ph: str | None = None
-    cat: Scalar = None
-    name: Scalar = None
-    pid: Scalar = None
-    tid: Scalar = None
+    cat: Label = None
+    name: Label = None
+    pid: Label = None
+    tid: Label = None
     ts: Raw = NO_RAW
     dur: Raw = NO_RAW
-    args: Args | None = None  # type: ignore[valid-type]
+    args: Raw = NULL

@@ -17,7 +17,7 @@ from traceanalyzer.ingest.pairs import join_pairs
 from traceanalyzer.ingest.ranks import placement
 from traceanalyzer.ingest.sanitize import implausible_durations, stray_times
 from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, group_of
-from traceanalyzer.ingest.store import Store, position
+from traceanalyzer.ingest.store import Store, events_in, position
 from traceanalyzer.ingest.window import PartWriter, Place, WindowDecoder, WindowReport
 from traceanalyzer.problems import TraceError, TraceWarning
 
@@ -131,7 +131,8 @@ def _pair_warnings(directory: Path, writer: PartWriter) -> list[TraceWarning]:
     files = sorted(directory.glob(f"{PAIRS}-*.parquet"))
     if not files:
         return []
-    joined, begins, ends = join_pairs(pl.read_parquet(files))
+    phases = pl.concat([pl.read_parquet(file, columns=["ph"]) for file in files])
+    joined, begins, ends = join_pairs(events_in(files).collect().hstack(phases))
     group = (
         pl.col("cat")
         .cast(pl.String)

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from traceanalyzer.ingest.events import IDS
+from traceanalyzer.ingest.store import events_in
 
 OversizeId = tuple[str, str, int, str]
 """File, column, row in it, and the id as text."""
@@ -26,7 +27,7 @@ def replace_oversize(directory: Path, found: Sequence[OversizeId]) -> dict[int, 
     threshold = 2**64 - 2 * len(texts) - 1_000_000
     used: set[int] = set()
     for path in directory.glob("*.parquet"):
-        frame = pl.read_parquet(path, columns=list(IDS))
+        frame = events_in([path]).select(IDS).collect()
         for column in IDS:
             used |= set(frame[column].filter(frame[column] >= threshold).unique().to_list())
     free = (number for number in range(2**64 - 1, 0, -1) if number not in used)

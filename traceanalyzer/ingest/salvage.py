@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from traceanalyzer.ingest.borders import EVENT_BOUNDARY, closing
-from traceanalyzer.ingest.events import ARG_KEYS, EXTRA_KEYS, Args, Event, ExactEvent
+from traceanalyzer.ingest.events import ARG_KEYS, EXTRA_KEYS, RAW_ARGS, Event, ExactEvent
 
 RUN = 256
 MAX_JOINED_BYTES = 1 << 20
@@ -193,7 +193,7 @@ class _Salvage:
         if not isinstance(value, dict) or not isinstance(value.get("ph"), str):
             return None
         args = value.get("args")
-        fields = {key: value.get(key) for key in ("ph", "cat", "name", "pid", "tid") if _is_scalar(value.get(key))}
+        fields = {key: value.get(key) for key in ("ph", "cat", "name", "pid", "tid") if _is_label(value.get(key))}
         raw = msgspec.json.encode
         times = {key: value[key] for key in ("ts", "dur") if _is_time(value.get(key))}
         kind: Any = ExactEvent if self._exact else Event
@@ -299,13 +299,15 @@ def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
-def _loose_args(args: dict[str, Any]) -> Any:
-    values: dict[str, Any] = {}
+def _is_label(value: Any) -> bool:
+    return _is_scalar(value) and not isinstance(value, bool)
+
+
+def _loose_args(args: dict[str, Any]) -> msgspec.Raw:
+    """Return the args without those of an unexpected type."""
+    kept = {}
     for name, key in (*ARG_KEYS.items(), *EXTRA_KEYS.items()):
-        if args.get(key) is None:
-            continue
-        if Args.__annotations__[name] is msgspec.Raw:
-            values[name] = msgspec.Raw(msgspec.json.encode(args[key]))
-        elif _is_scalar(args[key]):
-            values[name] = args[key]
-    return Args(**values)
+        fits = name in RAW_ARGS or (_is_label if name == "kernel" else _is_scalar)(args.get(key))
+        if fits and args.get(key) is not None:
+            kept[key] = args[key]
+    return msgspec.Raw(msgspec.json.encode(kept))

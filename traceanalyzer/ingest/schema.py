@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raised whenever a column changes its name or meaning: caches of an older version are not read."""
 
 EVENT_SCHEMA: dict[str, pl.DataType] = {

@@ -87,7 +87,7 @@ class Store:
         files = [path for group in groups for path in self.files(group)]
         if not files:
             return pl.LazyFrame(schema=EVENT_SCHEMA)
-        events = pl.scan_parquet(files)
+        events = events_in(files)
         if wanted is not None and any(set(GROUPS[group]) - set(wanted) or group == "other" for group in groups):
             events = events.filter(pl.col("cat").cast(pl.String).is_in(wanted))
         return events.with_columns(index=position(self.window_starts))
@@ -95,6 +95,11 @@ class Store:
     def files(self, group: str) -> list[Path]:
         """Return a group's event files."""
         return sorted(self.directory.glob(f"{group}-*.parquet"))
+
+
+def events_in(files: list[Path]) -> pl.LazyFrame:
+    """Return the rows of event files, columns of EVENT_SCHEMA (a file leaves out those that would be empty)."""
+    return pl.scan_parquet(files, schema=EVENT_SCHEMA, missing_columns="insert", extra_columns="ignore")
 
 
 def position(window_starts: tuple[int, ...]) -> pl.Expr:

@@ -14,13 +14,16 @@ import polars as pl
 
 from traceanalyzer.ingest.borders import list_end
 from traceanalyzer.ingest.columns import NeedsExactTimes
-from traceanalyzer.ingest.decode import Decoded, build, decode_events
+from traceanalyzer.ingest.decode import Decoded, as_list, build, decode_events, decode_text
 from traceanalyzer.ingest.document import Window
 from traceanalyzer.ingest.salvage import Salvaged, salvage
+from traceanalyzer.ingest.schema import EVENT_SCHEMA
 
 ROWS_PER_FILE = 250_000
 INDEX_BITS = 32
 """A row's ``index`` in the store's files is (window number << INDEX_BITS) + position in the window."""
+
+COLUMNS = [*EVENT_SCHEMA, "ph"]
 
 Place = tuple[int, "int | None"]
 """Byte offset and line (null where lines are not counted) in the decompressed file."""
@@ -57,7 +60,7 @@ class WindowReport(msgspec.Struct):
 
 
 class PartWriter:
-    """Collects rows by group and writes files of some hundred thousand each."""
+    """Collects rows by group and writes files of some hundred thousand each; columns without any value are left out."""
 
     def __init__(self, directory: Path, prefix: str) -> None:
         self._directory = directory
@@ -82,7 +85,9 @@ class PartWriter:
         """Write what was collected."""
         for group, frames in self._frames.items():
             path = self._directory / self._name(group)
-            pl.concat(frames).write_parquet(path, compression="zstd", compression_level=1)
+            rows = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+            rows = rows.select([name for name in COLUMNS if name in rows.columns])
+            rows.write_parquet(path, compression="zstd", compression_level=1)
             self._files[group] = self._files.get(group, 0) + 1
         self._frames, self._rows = {}, {}
 
@@ -107,15 +112,15 @@ class WindowDecoder:
                 return self._decode(window)
 
     def _decode(self, window: Window) -> WindowReport:
-        decode = partial(decode_events, exact=self._exact)
+        first_index = window.number << INDEX_BITS
+        salvaged = Salvaged()
         try:
-            events, salvaged = decode(_as_list(window.data)), Salvaged()
+            decoded = decode_text(window.data, exact=self._exact, first_index=first_index)
         except (msgspec.DecodeError, RecursionError, ValueError):
             if not window.last and list_end(window.data, len(window.data)) is not None:
                 return WindowReport(window.number, list_ended=True)
-            salvaged = salvage(window.data, decode, exact=self._exact)
-            events = salvaged.events
-        decoded = build(events, exact=self._exact, first_index=window.number << INDEX_BITS)
+            salvaged = salvage(window.data, partial(decode_events, exact=self._exact), exact=self._exact)
+            decoded = build(salvaged.events, exact=self._exact, first_index=first_index)
         report = _report(window, decoded, salvaged)
         for group, column, row, text in decoded.oversize:
             file, before = self._writer.place(group)
@@ -134,15 +139,6 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _as_list(data: bytes) -> bytes:
-    start, end = 0, len(data)
-    while end > start and data[end - 1] in b", \t\r\n":
-        end -= 1
-    while start < end and data[start] in b", \t\r\n":
-        start += 1
-    return b"".join((b"[", memoryview(data)[start:end], b"]"))
 
 
 def _report(window: Window, decoded: Decoded, salvaged: Salvaged) -> WindowReport:
@@ -180,7 +176,8 @@ class _Places:
             return None
         if salvaged.starts:
             return self.of_byte(salvaged.starts[min(positions)])
-        texts: list[Any] = msgspec.json.decode(_as_list(self._window.data), type=list[msgspec.Raw])
+        listed = as_list(self._window.data, 0, len(self._window.data))
+        texts: list[Any] = msgspec.json.decode(listed, type=list[msgspec.Raw])
         at = 0
         for text in texts[: min(positions) + 1]:
             raw = bytes(text)
