@@ -27,8 +27,8 @@ class Dictionary(dict[Any, int]):
         self._column = TextColumn()
 
     def __missing__(self, value: Any) -> int:
-        self[value] = number = len(self)
         self._column.texts.append(self._text(value))
+        self[value] = number = len(self)
         return number
 
     def begin(self) -> None:
@@ -85,10 +85,10 @@ class Labels(dict[Any, int]):
         self._columns = {name: TextColumn() for name in self.FIELDS}
 
     def __missing__(self, labels: tuple[Any, ...]) -> int:
-        self[labels] = number = len(self)
         self.kinds.append(self._kind(labels[0], labels[1]))
         for column, text, label in zip(self._columns.values(), self._texts, labels, strict=True):
             column.texts.append(text(label))
+        self[labels] = number = len(self)
         return number
 
     def begin(self) -> None:

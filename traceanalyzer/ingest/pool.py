@@ -1,4 +1,4 @@
-"""Worker processes that decode windows: one core each, since JSON decoding holds the interpreter's lock."""
+"""Windows decoded on all cores: by this process and by workers, since JSON decoding holds the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ class WorkerPool:
 
 
 def _sensible() -> int:
-    """Return how many workers suit the machine: none on a single core."""
+    """Return how many workers suit the machine: one a core, but for the core that this process decodes on itself."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 0 if cores < 2 else min(cores, MAX_PROCESSES)
+    return min(cores - 1, MAX_PROCESSES)
 
 
 def _start(processes: int) -> list[_Worker]:
@@ -155,12 +155,12 @@ class _Worker:
 
 
 class _Run:
-    """The decoding of one trace: a thread for each worker feeds it and collects its reports."""
+    """The decoding of one trace: a thread for each worker feeds it; what they cannot take at once is decoded here."""
 
     def __init__(self, workers: list[_Worker], directory: Path) -> None:
         self._workers = workers
         self._directory = directory
-        self._waiting: queue.Queue[Window | None] = queue.Queue(maxsize=1)
+        self._waiting: queue.Queue[Window | None] = queue.Queue(maxsize=len(workers))
         self._reports: list[WindowReport] = []
         self._errors: list[Exception] = []
 
@@ -169,11 +169,19 @@ class _Run:
             threading.Thread(target=self._serve, args=(number, worker), daemon=True)
             for number, worker in enumerate(self._workers)
         ]
+        writer = PartWriter(self._directory, "m")
+        decoder = WindowDecoder(writer)
         for thread in threads:
             thread.start()
         try:
             for window in windows:
-                self._put(window)
+                if self._errors:
+                    break
+                try:
+                    self._waiting.put_nowait(window)
+                except queue.Full:
+                    self._take(decoder.decode(window))
+            writer.flush()
         finally:
             for _ in threads:
                 self._put(None)
@@ -182,6 +190,11 @@ class _Run:
         if self._errors:
             raise self._errors[0]
         return self._reports
+
+    def _take(self, report: WindowReport) -> None:
+        self._reports.append(report)
+        if report.list_ended:
+            raise ListEndedError
 
     def _put(self, window: Window | None) -> None:
         """Hand a window over, unless the workers have failed and nobody will take it."""
@@ -209,9 +222,7 @@ class _Run:
                 report = worker.ask(task, data)
                 if report is None:
                     continue
-                self._reports.append(report)
-                if report.list_ended:
-                    raise ListEndedError
+                self._take(report)
             worker.ask(Task(flush=True))
         except Exception as error:
             self._errors.append(error)

@@ -14,7 +14,7 @@ import polars as pl
 
 from traceanalyzer.ingest.borders import list_end
 from traceanalyzer.ingest.columns import NeedsExactTimes
-from traceanalyzer.ingest.decode import Decoded, as_list, build, decode_events, decode_text
+from traceanalyzer.ingest.decode import Decoded, Vocabulary, as_list, build, decode_events, decode_text
 from traceanalyzer.ingest.document import Window
 from traceanalyzer.ingest.salvage import Salvaged, salvage
 from traceanalyzer.ingest.schema import EVENT_SCHEMA
@@ -100,6 +100,7 @@ class WindowDecoder:
 
     def __init__(self, writer: PartWriter) -> None:
         self._writer = writer
+        self._words = Vocabulary()
         self._exact = False
 
     def decode(self, window: Window) -> WindowReport:
@@ -115,12 +116,12 @@ class WindowDecoder:
         first_index = window.number << INDEX_BITS
         salvaged = Salvaged()
         try:
-            decoded = decode_text(window.data, exact=self._exact, first_index=first_index)
+            decoded = decode_text(window.data, self._words, exact=self._exact, first_index=first_index)
         except (msgspec.DecodeError, RecursionError, ValueError):
             if not window.last and list_end(window.data, len(window.data)) is not None:
                 return WindowReport(window.number, list_ended=True)
             salvaged = salvage(window.data, partial(decode_events, exact=self._exact), exact=self._exact)
-            decoded = build(salvaged.events, exact=self._exact, first_index=first_index)
+            decoded = build(salvaged.events, self._words, exact=self._exact, first_index=first_index)
         report = _report(window, decoded, salvaged)
         for group, column, row, text in decoded.oversize:
             file, before = self._writer.place(group)
