@@ -6,9 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from traceanalyzer.synthetic import TraceSpec, Truth, generate, write
 from traceanalyzer.trace import Trace, open_traces
+
+# Machines that run tests are slow and busy: no test may fail for the time it takes.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parent.parent
 

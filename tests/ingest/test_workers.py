@@ -6,14 +6,17 @@ import gzip
 import json
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from polars.testing import assert_frame_equal
 
 from tests.ingest.conftest import codes
 from traceanalyzer.ingest import Store, ingest, pool, reading
+from traceanalyzer.ingest.document import Window
 from traceanalyzer.problems import TraceError
 
 
@@ -115,3 +118,30 @@ def test_progress_counts_up_to_the_whole_input(text: str, tmp_path: Path) -> Non
     size = 2 * len(text)
     assert seen[-1] == (size, size)
     assert seen == sorted(seen)
+
+
+class _SlowWorker:
+    """Answers after a while, as a real one does."""
+
+    def __init__(self) -> None:
+        self.busy = threading.Event()
+
+    def ask(self, task: pool.Task, data: bytes = b"") -> None:
+        if data:
+            self.busy.set()
+            time.sleep(0.3)
+
+
+def test_no_thread_uses_a_worker_after_this_process_gave_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = _SlowWorker()
+
+    def give_up(self: object, window: Window) -> None:
+        worker.busy.wait()
+        raise pool.ListEndedError
+
+    monkeypatch.setattr(pool.WindowDecoder, "decode", give_up)
+    windows = [Window(number=n, offset=0, line=1, data=b"{}") for n in range(8)]
+    before = threading.active_count()
+    with pytest.raises(pool.ListEndedError):
+        pool._Run([cast(pool._Worker, worker)], tmp_path).decode(windows)
+    assert threading.active_count() == before

@@ -163,6 +163,7 @@ class _Run:
         self._waiting: queue.Queue[Window | None] = queue.Queue(maxsize=len(workers))
         self._reports: list[WindowReport] = []
         self._errors: list[Exception] = []
+        self._stopped = False
 
     def decode(self, windows: Iterable[Window]) -> list[WindowReport]:
         threads = [
@@ -182,11 +183,15 @@ class _Run:
                 except queue.Full:
                     self._take(decoder.decode(window))
             writer.flush()
+        except BaseException:
+            self._stopped = True
+            raise
         finally:
+            # Also where this process failed: no thread may use a worker's pipes when the next trace does.
             for _ in threads:
                 self._put(None)
-        for thread in threads:
-            thread.join()
+            for thread in threads:
+                thread.join()
         if self._errors:
             raise self._errors[0]
         return self._reports
@@ -198,14 +203,14 @@ class _Run:
 
     def _put(self, window: Window | None) -> None:
         """Hand a window over, unless the workers have failed and nobody will take it."""
-        while not self._errors:
+        while not (self._errors or self._stopped):
             with suppress(queue.Full):
                 self._waiting.put(window, timeout=0.2)
                 return
 
     def _next(self) -> Window | None:
         """Wait for a window; null when there are no more, or when another worker has failed."""
-        while not self._errors:
+        while not (self._errors or self._stopped):
             with suppress(queue.Empty):
                 return self._waiting.get(timeout=0.2)
         return None
