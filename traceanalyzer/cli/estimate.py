@@ -19,6 +19,7 @@ from traceanalyzer.cli.common import (
     warnings_of,
 )
 from traceanalyzer.cli.estimate_options import batches_of, format_of, links_of, refuse_alone, shares_of
+from traceanalyzer.cli.plotting import PlotFile
 from traceanalyzer.cli.request_options import gpu_file_option, named_gpu, named_model
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from traceanalyzer.model import Architecture, Routing
     from traceanalyzer.problems import TraceWarning
 
-PLOT_FORMATS = (".png", ".svg")
 LONGEST = 10_000_000
 
 
@@ -84,9 +84,7 @@ LONGEST = 10_000_000
 @click.option("--change", multiple=True, metavar="ROLE=BEFORE:AFTER", help="With --trace: a measured change of time.")
 @click.option("--roofline", "ideal", is_flag=True, help="Every kernel at the peak, launching free: a floor.")
 @click.option("--no-graphs", is_flag=True, help="Decode steps are not padded to captured batch sizes.")
-@click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="What bounds a step over the batch: .png, .svg."
-)
+@click.option("--plot", type=PlotFile((".png", ".svg")), help="What bounds a step over the batch: .png, .svg.")
 @click.option("--limit", type=click.IntRange(min=0), default=12, show_default=True, help="Ops shown; 0 shows all.")
 @gpu_file_option
 @rank_option
@@ -104,8 +102,6 @@ def estimate(model_name: str, gpu_name: str, plot: Path | None, as_json: bool, l
     from traceanalyzer.report.console import console
     from traceanalyzer.report.estimate_document import document, warnings
 
-    if plot is not None and plot.suffix.lower() not in PLOT_FORMATS:
-        raise click.UsageError(f"--plot writes {', '.join(PLOT_FORMATS)}, not {plot.suffix or 'a file without ending'}")
     try:
         found = _results(model_name, gpu_name, **options)
     except (EstimateError, ModelError) as error:

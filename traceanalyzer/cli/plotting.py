@@ -16,15 +16,19 @@ FORMATS = (".png", ".svg", ".pdf")
 
 
 class PlotFile(click.ParamType[Path]):
-    """A path that ends in .png, .svg or .pdf."""
+    """A path whose ending is one of the formats that a plot can be written in."""
 
     name = "file"
+
+    def __init__(self, formats: tuple[str, ...] = FORMATS) -> None:
+        self.formats = formats
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Refuse other kinds of file before any work is done."""
         path = Path(str(value))
-        if path.suffix.lower() not in FORMATS:
-            self.fail(f"{path.name}: a plot is a {', '.join(FORMATS)} file", param, ctx)
+        if path.suffix.lower() not in self.formats:
+            ending = path.suffix or "a file without ending"
+            raise click.UsageError(f"--plot writes {', '.join(self.formats)}, not {ending}", ctx)
         return path
 
 

@@ -17,9 +17,8 @@ from traceanalyzer.cli.common import (
     table_options,
     warnings_of,
 )
+from traceanalyzer.cli.plotting import PlotFile
 from traceanalyzer.cli.request_options import Given, request_options
-
-PLOT_FORMATS = (".png", ".svg", ".pdf")
 
 
 @click.command()
@@ -32,7 +31,7 @@ PLOT_FORMATS = (".png", ".svg", ".pdf")
     metavar="ROLE=SHARE",
     help="Show the step if this role reached this share of its roof: moe_down=0.8, attention:full=0.7. Repeatable.",
 )
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the roofline: .png, .svg or .pdf.")
+@click.option("--plot", type=PlotFile(), help="Draw the roofline: .png, .svg or .pdf.")
 @click.option("--limit", type=click.IntRange(min=0), default=24, show_default=True, help="Rows shown; 0 shows all.")
 @rank_option
 @table_options
@@ -58,8 +57,6 @@ def roofline(
     from traceanalyzer.report.console import console
 
     refuse_both(as_json, as_csv)
-    if plot is not None and plot.suffix.lower() not in PLOT_FORMATS:
-        raise click.UsageError(f"--plot writes {', '.join(PLOT_FORMATS)}, not {plot.suffix or 'a file without ending'}")
     request = given.request(step=step, no_cache=no_cache)
     try:
         assumptions = [parse_assumption(text) for text in assume]

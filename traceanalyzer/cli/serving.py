@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from traceanalyzer.cli.common import emit_csv, emit_json, json_option, refuse_both, show_warnings
+from traceanalyzer.cli.plotting import PlotFile
 
 if TYPE_CHECKING:
     from traceanalyzer.problems import TraceWarning
@@ -17,21 +18,8 @@ if TYPE_CHECKING:
 csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV, every metric in its own unit.")
 
 
-class PlotFile(click.ParamType[Path]):
-    """A path that ends in .png or .svg."""
-
-    name = "file"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Refuse other kinds of file before any work is done."""
-        path = Path(str(value))
-        if path.suffix.lower() not in {".png", ".svg"}:
-            self.fail(f"{path.name}: a plot is a .png or .svg file", param, ctx)
-        return path
-
-
 plot_option = click.option(
-    "--plot", type=PlotFile(), help="Draw output tokens/s over concurrency into this .png or .svg file."
+    "--plot", type=PlotFile((".png", ".svg")), help="Draw output tokens/s over concurrency into this .png or .svg file."
 )
 
 

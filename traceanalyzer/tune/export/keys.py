@@ -10,8 +10,6 @@ from traceanalyzer.tune.export.plugin_source import COMPILER_OPTIONS, FUNCTIONS,
 from traceanalyzer.tune.policy import Policy
 from traceanalyzer.tune.sweep import Value
 
-VENDORS = ("amd", "nvidia")
-
 _COMMON_3_5 = {"block_m", "block_k", "split_k", "fused_scatter", "is_persistent", "epilogue_subtile"}
 _COMMON_LATER = {"block_m", "block_k", "split_k", "is_persistent", "epilogue_subtile", "max_allowable_mn", "num_warps"}
 
