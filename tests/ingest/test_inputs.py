@@ -20,6 +20,7 @@ from tests.ingest.conftest import CASES, kernels
 from traceanalyzer.ingest import container, ingest, inputs
 from traceanalyzer.ingest.ranks import placement
 from traceanalyzer.problems import TraceError
+from traceanalyzer.trace import TraceSet
 
 
 def of_rank(text: str, rank: int | None, world_size: int = 4) -> bytes:
@@ -47,7 +48,8 @@ def test_a_directory_gives_one_store_a_rank_and_names_the_gap(folder: Path) -> N
     result = ingest([str(folder)])
     assert [store.metadata.rank for store in result.stores] == [0, 1, 3]
     assert [store.metadata.parallel["ep"] for store in result.stores if store.metadata.parallel] == [0, 1, 3]
-    assert (result.world_size, result.missing_ranks) == (4, [2])
+    opened = TraceSet.from_result(result)
+    assert (opened.world_size, opened.missing_ranks) == (4, [2])
     assert [warning.code for warning in result.warnings] == ["missing_ranks"]
     skipped = {Path(source.path).name: source.skipped for source in result.sources if source.skipped}
     assert len(skipped) == 4

@@ -59,16 +59,6 @@ class IngestResult:
     warnings: tuple[TraceWarning, ...]
     effort: Effort
 
-    @property
-    def world_size(self) -> int | None:
-        """The size of the job that the traces belong to, where one tells."""
-        return ranks.world_size([store.metadata.world_size for store in self.stores])
-
-    @property
-    def missing_ranks(self) -> list[int]:
-        """Ranks of the job that no trace was given for."""
-        return ranks.missing_ranks([store.metadata.rank for store in self.stores], self.world_size)
-
 
 @dataclass
 class _Found:
