@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +101,9 @@ def test_moe_and_dense_gemms_are_families_of_their_own(open_spec) -> None:
     trace, _ = open_spec(dense_first_moe(dense=2, moe=4, steps=1))
     families = set(hotspots(trace, by="family").rows["name"])
     assert {"gemm", "moe_gemm", "attention"} <= families
+
+
+def test_a_cut_off_step_does_not_hide_a_kernels_role(samples: Path) -> None:
+    rows = hotspots(open_traces(samples / "gptoss20b_decode_synthetic.json.gz", cache=False).traces[0]).rows
+    roles = dict(rows.select("name", "role").iter_rows())
+    assert roles["_matmul_ogs_NNT_bf16xbf16xmxfp4_32x256x128x1"] == "moe_down"

@@ -13,10 +13,19 @@ import pytest
 
 from traceanalyzer.analysis.diff import diff
 from traceanalyzer.analysis.hotspots import hotspots
+from traceanalyzer.analysis.idle import idle
 from traceanalyzer.problems import TraceError
 from traceanalyzer.ranks import compare
 from traceanalyzer.report.html import figures
-from traceanalyzer.report.plots import block_strip, change_by_role, kernels_by_time, save, style, time_by_rank
+from traceanalyzer.report.plots import (
+    block_strip,
+    change_by_role,
+    gaps_by_kernel,
+    kernels_by_time,
+    save,
+    style,
+    time_by_rank,
+)
 from traceanalyzer.segment import segment
 from traceanalyzer.synthetic import generate, models, write
 from traceanalyzer.trace import Trace, open_traces
@@ -115,6 +124,22 @@ def test_changes_point_to_the_side_they_are_on(cases: Path) -> None:
     assert slower[0].get_facecolor() != faster[0].get_facecolor()
 
 
+def test_bars_of_gaps_add_up_to_the_idle_time(cases: Path) -> None:
+    found = idle(open_case(cases / "205_no_annotation_eager.json.gz"))
+    figure = gaps_by_kernel(found, limit=4)
+    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    assert len(widths) == 5
+    assert sum(widths) == found.gaps["dur_ns"].sum() > 0
+    assert sticks_out(figure) < 0.02
+    assert {text.get_text() for text in figure.legends[0].texts} == {"launched late by the host", "waited on the GPU"}
+
+
+def test_a_trace_without_gaps_still_has_a_plot(cases: Path) -> None:
+    figure = gaps_by_kernel(idle(open_case(cases / "109_cpu_only.json")))
+    assert sticks_out(figure) < 0.02
+    assert "0 ns" in " ".join(text.get_text() for text in texts(figure))
+
+
 def test_a_rank_is_as_long_as_its_recording(cases: Path) -> None:
     found = compare(open_traces(cases / "303_allreduce_wait", cache=False))
     figure = time_by_rank(found)
@@ -141,6 +166,8 @@ def test_files_are_of_their_kind_and_the_same_each_time(sample: Trace, tmp_path:
         (("hotspots", "000_baseline.json", "--by", "role"), "roles.svg"),
         (("blocks", "210_dense_first3_moe.json.gz"), "strip.pdf"),
         (("diff", "600_ab_before.json.gz", "600_ab_after.json.gz"), "change.png"),
+        (("idle", "203_vllm_detailed.json.gz"), "gaps.svg"),
+        (("ranks", "303_allreduce_wait"), "ranks.png"),
     ],
 )
 def test_commands_draw_beside_what_they_print(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from serving_results import document, error_line, result, run
 
+from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.read import read
 from traceanalyzer.serving.records import half_unit
 from traceanalyzer.serving.result import ServingResult
@@ -347,3 +348,11 @@ def test_counts_of_a_table_are_no_settings(save: Save) -> None:
     (found,) = read(save("table.csv", "concurrency,rps,num_prompts,completed\n2,1.5,64,60\n")).results
     assert (found.prompts, found.completed, found.failed) == (64, 60, 4)
     assert set(found.settings) == {"max_concurrency"}
+
+
+def test_two_columns_of_one_name_are_refused_where_they_differ(save: Save) -> None:
+    path = save("twice.csv", "concurrency,output_tokens_per_s,output_tokens_per_s\n1,100,100\n2,200,300\n")
+    with pytest.raises(TraceError, match="two columns 'output_tokens_per_s'"):
+        read(path)
+    same = save("same.csv", "concurrency,output_tokens_per_s,output_tokens_per_s\n1,100,100\n2,200,200\n")
+    assert [one.metrics["output_throughput"] for one in read(same).results] == [100, 200]

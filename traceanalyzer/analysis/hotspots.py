@@ -22,7 +22,8 @@ class Hotspots(NotebookView):
     Attributes:
         rows: name, role, family, count, total_ns, share, mean_ns, p50_ns, p99_ns, per_step_ns, tile, dtypes,
             num_warps. Every kernel is in exactly one row. ``name`` is the group: a kernel's name, a role or a family.
-            role, family, tile, dtypes and num_warps are null where a row's kernels have several or tell none.
+            role, family, tile, dtypes and num_warps are null where a row's kernels have several or tell none; the
+            role is the one in complete steps, where the kernel runs in any.
             ``per_step_ns`` is the mean over complete steps that are no dummies; null without such steps.
             ``num_warps`` is the threads of a block in the event over the GPU's warp size.
         copies: copies and memsets: name, count, total_ns. They are not kernels and not in ``rows``.
@@ -105,10 +106,14 @@ def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
     def only(column: str) -> pl.Expr:
         return pl.when(pl.col(column).n_unique() == 1).then(pl.col(column).first()).alias(column)
 
+    # A step that the recording cuts off has kernels whose place in a block is unknown; they are no second role.
+    placed = pl.col("role").filter("in_average")
+    role = pl.when(placed.n_unique() == 1).then(placed.first()).when(placed.len() == 0).then(only("role"))
+
     return (
         kernels.group_by(group.alias("group"))
         .agg(
-            only("role"),
+            role.alias("role"),
             only("family"),
             only("tile"),
             only("dtypes"),

@@ -41,6 +41,31 @@ class Idle(NotebookView):
     totals: pl.DataFrame
     warnings: tuple[TraceWarning, ...]
 
+    @property
+    def by_cause(self) -> pl.DataFrame:
+        """One row for each place and cause, in the order of PLACES and CAUSES: gaps, total_ns."""
+        return (
+            self.gaps.group_by("place", "cause")
+            .agg(gaps=pl.len(), total_ns=pl.col("dur_ns").sum())
+            .sort(_rank_in("place", PLACES), _rank_in("cause", CAUSES))
+        )
+
+    @property
+    def by_kernel(self) -> pl.DataFrame:
+        """One row for each event name that ends gaps (``after``), place and cause, largest total first.
+
+        Columns gaps, longest_ns and total_ns beside these three.
+        """
+        return (
+            self.gaps.group_by("after", "place", "cause", maintain_order=True)
+            .agg(gaps=pl.len(), longest_ns=pl.col("dur_ns").max(), total_ns=pl.col("dur_ns").sum())
+            .sort("total_ns", descending=True, maintain_order=True)
+        )
+
+
+def _rank_in(column: str, order: tuple[str, ...]) -> pl.Expr:
+    return pl.col(column).replace_strict(list(order), range(len(order)), return_dtype=pl.Int8)
+
 
 def idle(trace: Trace) -> Idle:
     """Find the gaps on every device of a trace.

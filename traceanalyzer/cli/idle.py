@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from traceanalyzer.cli.common import (
@@ -15,14 +17,24 @@ from traceanalyzer.cli.common import (
     table_options,
     warnings_of,
 )
+from traceanalyzer.cli.plotting import plot_option, save_plot
 
 
 @click.command()
 @paths_argument
 @rank_option
 @click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Rows shown; 0 shows all.")
+@plot_option
 @table_options
-def idle(paths: tuple[str, ...], rank: int | None, limit: int, as_json: bool, as_csv: bool, no_cache: bool) -> None:
+def idle(
+    paths: tuple[str, ...],
+    rank: int | None,
+    limit: int,
+    plot: Path | None,
+    as_json: bool,
+    as_csv: bool,
+    no_cache: bool,
+) -> None:
     """Show the gaps between and inside steps, and the host work that fills them."""
     from traceanalyzer.analysis.idle import idle as find_gaps
     from traceanalyzer.report import idle as report
@@ -32,6 +44,10 @@ def idle(paths: tuple[str, ...], rank: int | None, limit: int, as_json: bool, as
     trace = open_one(paths, rank=rank, no_cache=no_cache)
     found = find_gaps(trace)
     show_warnings([*warnings_of(trace), *found.warnings])
+    if plot is not None:
+        from traceanalyzer.report.plots import gaps_by_kernel
+
+        save_plot(gaps_by_kernel(found), plot)
     if as_json:
         emit_json(report.document(found))
     elif as_csv:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from traceanalyzer.cli.common import (
@@ -13,14 +15,24 @@ from traceanalyzer.cli.common import (
     show_warnings,
     table_options,
 )
+from traceanalyzer.cli.plotting import plot_option, save_plot
 
 
 @click.command()
 @paths_argument
 @click.option("--hta", is_flag=True, help="Also show what HolisticTraceAnalysis says of the same events.")
 @click.option("--limit", type=click.IntRange(min=0), default=16, show_default=True, help="Rows shown; 0 shows all.")
+@plot_option
 @table_options
-def ranks(paths: tuple[str, ...], hta: bool, limit: int, as_json: bool, as_csv: bool, no_cache: bool) -> None:
+def ranks(
+    paths: tuple[str, ...],
+    hta: bool,
+    limit: int,
+    plot: Path | None,
+    as_json: bool,
+    as_csv: bool,
+    no_cache: bool,
+) -> None:
     """Compare the ranks of a job: transfer and waiting of collectives, late ranks, pipeline stages, experts.
 
     PATH is a directory or archive with one trace a rank, or the traces themselves.
@@ -42,6 +54,10 @@ def ranks(paths: tuple[str, ...], hta: bool, limit: int, as_json: bool, as_csv: 
         warnings += member.trace.metadata.warnings
     warnings = list(dict.fromkeys(warnings))
     show_warnings(warnings)
+    if plot is not None:
+        from traceanalyzer.report.plots import time_by_rank
+
+        save_plot(time_by_rank(found), plot)
     if as_json:
         emit_json(report.document(traces, found, warnings, opinion))
     elif as_csv:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.analysis.idle import CAUSES, PLACES, Idle
+from traceanalyzer.analysis.idle import Idle
 from traceanalyzer.report.console import table
 from traceanalyzer.report.text import cut_middle, duration, percent, plural, us
 
@@ -32,7 +31,7 @@ def document(found: Idle) -> dict[str, Any]:
         ],
         "classes": [
             {"place": row["place"], "cause": row["cause"], "gaps": row["gaps"], "total_us": us(row["total_ns"])}
-            for row in _classes(found.gaps).iter_rows(named=True)
+            for row in found.by_cause.iter_rows(named=True)
         ],
         "gaps": [
             {
@@ -57,17 +56,6 @@ def document(found: Idle) -> dict[str, Any]:
     }
 
 
-def _classes(gaps: pl.DataFrame) -> pl.DataFrame:
-    return (
-        gaps.group_by("place", "cause")
-        .agg(gaps=pl.len(), total_ns=pl.col("dur_ns").sum())
-        .sort(
-            pl.col("place").replace_strict(list(PLACES), range(len(PLACES)), return_dtype=pl.Int8),
-            pl.col("cause").replace_strict(list(CAUSES), range(len(CAUSES)), return_dtype=pl.Int8),
-        )
-    )
-
-
 EXPLAINED = {
     "host": "launched late, the host was busy",
     "device": "launched in time, then waited on the GPU",
@@ -85,7 +73,7 @@ def render(found: Idle, limit: int, width: int) -> Group:
             share = row["idle_ns"] / row["span_ns"] if row["span_ns"] else None
             text = f"idle {duration(row['idle_ns'])} of {duration(row['span_ns'])} ({percent(share)})"
         parts.append(Text(f"device {row['device']}: {text}", style="bold"))
-    classes = _classes(found.gaps)
+    classes = found.by_cause
     if classes.is_empty():
         return Group(*parts, Text("  no gaps"))
     rows = [
@@ -107,7 +95,7 @@ def render(found: Idle, limit: int, width: int) -> Group:
         headings = ("host event", "inside", "where", "total")
         parts += [Text(), Text("What the host did while the GPU waited for it", style="bold")]
         parts.append(table(headings, doing, name_column=0, width=width, shorten=cut_middle, spare=(1, 2)))
-    ended = _by_end(found.gaps)
+    ended = found.by_kernel
     rest = ended.slice(limit) if limit else ended.clear()
     longest = [
         (
@@ -115,7 +103,7 @@ def render(found: Idle, limit: int, width: int) -> Group:
             row["place"],
             row["cause"],
             f"{row['gaps']:,}",
-            *map(duration, (row["most_ns"], row["total_ns"])),
+            *map(duration, (row["longest_ns"], row["total_ns"])),
         )
         for row in ended.head(limit or ended.height).iter_rows(named=True)
     ]
@@ -126,12 +114,3 @@ def render(found: Idle, limit: int, width: int) -> Group:
         more = f"{plural(rest.height, 'more row')} with {duration(float(rest['total_ns'].sum()))}"
         parts.append(Text(f"  and {more} (--limit 0 shows all)"))
     return Group(*parts)
-
-
-def _by_end(gaps: pl.DataFrame) -> pl.DataFrame:
-    """One row for each kernel that ends gaps, place and cause: gaps, most_ns, total_ns; largest total first."""
-    return (
-        gaps.group_by("after", "place", "cause", maintain_order=True)
-        .agg(gaps=pl.len(), most_ns=pl.col("dur_ns").max(), total_ns=pl.col("dur_ns").sum())
-        .sort("total_ns", descending=True, maintain_order=True)
-    )

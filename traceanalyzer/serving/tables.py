@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 
+from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.metrics import canonical, column
 from traceanalyzer.serving.records import KINDS, from_object, from_row
 from traceanalyzer.serving.result import ServingResult
@@ -47,6 +48,7 @@ def _results(rows: list[list[str]], source: str, prefix: str = "") -> list[Servi
     heading = [cell.strip() for cell in rows[0]]
     if not any(column(cell) for cell in heading):
         return []
+    _refuse_ambiguous(heading, rows[1:], source)
     full = {canonical(cell) for cell in heading}
     # Headings that a benchmark writes itself; one in other words makes it somebody's own table.
     others = any(found and found.key != canonical(cell) for cell in heading if (found := column(cell)))
@@ -57,6 +59,15 @@ def _results(rows: list[list[str]], source: str, prefix: str = "") -> list[Servi
         for number, row in enumerate(rows[1:], 1)
     ]
     return [result for result in results if result is not None]
+
+
+def _refuse_ambiguous(heading: list[str], rows: list[list[str]], source: str) -> None:
+    """Stop where two columns of one name hold different figures: which of them is meant, nobody can tell."""
+    first: dict[str, int] = {}
+    for at, cell in enumerate(heading):
+        before = first.setdefault(canonical(cell), at)
+        if cell and before != at and any(row[before] != row[at] for row in rows if len(row) > at):
+            raise TraceError(source, f"has two columns '{cell}' that differ; rename or remove one")
 
 
 def _pipe_tables(text: str) -> Iterator[list[list[str]]]:

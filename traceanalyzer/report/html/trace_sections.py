@@ -246,11 +246,7 @@ def _idle(view: TraceView, prefix: str) -> Section:
     found = view.idle
     parts: list[Part | None] = [*(Text(line) for line in _idle_lines(view))]
     parts.append(_communication(view))
-    classes = (
-        found.gaps.group_by("place", "cause")
-        .agg(gaps=pl.len(), total_ns=pl.col("dur_ns").sum())
-        .sort("total_ns", descending=True)
-    )
+    classes = found.by_cause.sort("total_ns", descending=True)
     specs = [
         Spec("where", "text", "place"),
         Spec("why", "text", lambda row: EXPLAINED[row["cause"]]),
@@ -267,20 +263,20 @@ def _idle(view: TraceView, prefix: str) -> Section:
     doing = build(
         f"{prefix}host", "What the host did while the GPU waited for it", host, found.host.to_dicts(), limit=MOST_HOST
     )
-    longest = [
+    ended = [
         Spec("gap before", "name", "after"),
         Spec("where", "text", "place"),
         Spec("cause", "text", "cause"),
-        Spec("step", "count", "step"),
-        Spec("block", "count", "block"),
-        Spec("length", "time", "dur_ns"),
-        Spec("starts at", "time", "start_ns"),
+        Spec("gaps", "count", "gaps"),
+        Spec("longest", "time", "longest_ns"),
+        Spec("total", "time", "total_ns"),
     ]
-    gaps = build(f"{prefix}longest", "Longest gaps", longest, found.gaps.to_dicts(), limit=MOST_GAPS, filterable=True)
+    rows = found.by_kernel.to_dicts()
+    gaps = build(f"{prefix}ended", "Gaps by what ends them", ended, rows, limit=MOST_GAPS, filterable=True)
     parts.append(table(doing))
     if gaps.rows:
         parts.append(
-            Folded(f"Longest of {plural(found.gaps.height, 'gap')}", (part,)) if (part := table(gaps)) else None
+            Folded(f"What ends the {plural(found.gaps.height, 'gap')}", (part,)) if (part := table(gaps)) else None
         )
     return section(f"{prefix}idle", "Idle time and communication", parts, short="Idle")
 

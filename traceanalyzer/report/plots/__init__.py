@@ -5,8 +5,9 @@ Every function returns a ``matplotlib.figure.Figure``; ``style.save`` writes one
 
 from traceanalyzer.report.plots.blocks import block_strip
 from traceanalyzer.report.plots.diff import change_by_role
+from traceanalyzer.report.plots.idle import gaps_by_kernel
 from traceanalyzer.report.plots.kernels import kernels_by_time
 from traceanalyzer.report.plots.ranks import time_by_rank
 from traceanalyzer.report.plots.style import save
 
-__all__ = ["block_strip", "change_by_role", "kernels_by_time", "save", "time_by_rank"]
+__all__ = ["block_strip", "change_by_role", "gaps_by_kernel", "kernels_by_time", "save", "time_by_rank"]

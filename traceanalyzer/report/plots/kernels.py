@@ -9,7 +9,8 @@ import polars as pl
 from traceanalyzer.analysis.hotspots import Hotspots
 from traceanalyzer.names import short_name
 from traceanalyzer.report.plots import style
-from traceanalyzer.report.text import duration, percent, plural
+from traceanalyzer.report.plots.bars import Bar, colour_legend, time_bars
+from traceanalyzer.report.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,57 +65,15 @@ def _title(found: Hotspots, by: str, column: str) -> str:
 
 
 def _draw(bars: list[tuple[str, float, str | None]], total: float, title: str, *, by: str, width: float) -> Figure:
-    count = max(len(bars), 1)
-    above = by == "kernel"
-    figure = style.new_figure(
-        0.8 + (0.5 if above else 0.34) * count + (0.35 if width > 7 else 0.6 if by != "family" else 0.0), width
-    )
-    axes = figure.add_subplot()
-    axes.set_title(title)
-    for at, (name, value, role) in enumerate(bars):
-        colour = style.GRID if role is None else _colour(role, by)
-        axes.barh(at, value, height=0.36 if above else 0.62, color=colour)
-        if above:
-            # The name above its bar takes no room beside the axis.
-            place = (0, at - 0.22)
-            axes.annotate(name, place, (0, 1), textcoords="offset points", va="bottom", fontsize=style.SMALL)
-        axes.annotate(
-            f"{duration(value)} · {percent(value / total)}",
-            (value, at),
-            (6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=style.SMALL,
-            color=style.MUTED,
-        )
-    axes.set_ylim(count - 0.5, -0.85 if above else -0.6)
-    axes.set_xlim(0, max((value for _, value, _ in bars), default=1.0) * 1.33)
-    axes.set_yticks([] if above else range(len(bars)), None if above else [name for name, _, _ in bars])
-    axes.set_xticks([])
-    axes.spines["bottom"].set_visible(False)
-    axes.spines["left"].set_visible(not above)
-    axes.tick_params(length=0)
-    for text in axes.texts:
-        style.fit(text, 0.97 * figure.bbox.width)
+    legend = 0.35 if width > 7 else 0.6 if by != "family" else 0.0
+    drawn = [Bar(name, value, style.GRID if role is None else _colour(role, by)) for name, value, role in bars]
+    figure = time_bars(drawn, total, title, names_above=by == "kernel", width=width, legend=legend)
     if by != "family":
-        _legend(figure, [style.group_of(role) for _, _, role in bars if role is not None])
+        groups = {style.group_of(role) for _, _, role in bars if role is not None}
+        known = [(group, colour) for group, colour in style.GROUP_COLOURS.items() if group in groups]
+        colour_legend(figure, [Bar(group, 0, colour) for group, colour in known])
     return figure
 
 
 def _colour(role: str, by: str) -> str:
     return style.BLUE if by == "family" else style.GROUP_COLOURS[style.group_of(role)]
-
-
-def _legend(figure: Figure, groups: list[str]) -> None:
-    from matplotlib.patches import Patch
-
-    used = [group for group in style.ROLE_GROUPS if group in groups]
-    handles = [Patch(color=style.GROUP_COLOURS[group], label=group) for group in used]
-    figure.legend(
-        handles=handles,
-        loc="outside lower left",
-        ncols=5 if figure.get_figwidth() > 7 else 2,
-        handlelength=1.0,
-        columnspacing=1.2,
-        handletextpad=0.5,
-    )

@@ -1,0 +1,39 @@
+"""Idle time: a bar for each kernel that ends gaps, coloured by who let the GPU wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyzer.analysis.idle import CAUSES, Idle
+from traceanalyzer.names import short_name
+from traceanalyzer.report.plots import style
+from traceanalyzer.report.plots.bars import Bar, colour_legend, time_bars
+from traceanalyzer.report.text import duration, plural
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_BARS = 12
+NAME_LENGTH = 62
+LOOKS = {"host": (style.VERMILION, ""), "device": (style.BLUE, ""), "unknown": (style.GREY, "///")}
+MEANINGS = {"host": "launched late by the host", "device": "waited on the GPU", "unknown": "launch not recorded"}
+
+
+def gaps_by_kernel(found: Idle, limit: int = MOST_BARS) -> Figure:
+    """Draw the time in gaps by the kernel that ends them, largest first; all further ones are one bar."""
+    rows = found.by_kernel
+    total = int(rows["total_ns"].sum())
+    bars = [
+        Bar(f"{short_name(row['after'], NAME_LENGTH)}  ({row['place']})", row["total_ns"], *LOOKS[row["cause"]])
+        for row in rows.head(limit).iter_rows(named=True)
+    ]
+    rest = rows.slice(limit)
+    if rest.height:
+        bars.append(Bar(plural(rest.height, "more row"), float(rest["total_ns"].sum()), style.GRID))
+    title = f"Gaps on the GPU: {duration(total)}, by the kernel that ends them"
+    used = [cause for cause in CAUSES if cause in rows["cause"]]
+    with style.styled():
+        figure = time_bars(bars, total or 1, title, names_above=True, legend=0.35 if used else 0.0)
+        if used:
+            colour_legend(figure, [Bar(MEANINGS[cause], 0, *LOOKS[cause]) for cause in used])
+    return figure
