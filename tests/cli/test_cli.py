@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from traceanalyzer.cli.main import COMMANDS, cli
+from traceanalyzer.cli.main import cli
 from traceanalyzer.synthetic import generate, write
 from traceanalyzer.synthetic.models import llama_decode
 
@@ -26,7 +26,7 @@ def trace(tmp_path_factory) -> Path:
     return write(generate(llama_decode(layers=4, steps=3)), tmp_path_factory.mktemp("cli") / "trace.json.gz")
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize("command", sorted(cli.found()))
 def test_every_command_has_help(command) -> None:
     result = invoke(command, "--help")
     assert result.exit_code == 0, result.output

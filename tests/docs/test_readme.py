@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import traceanalyzer as ta
-from traceanalyzer.cli.main import COMMANDS, cli
+from traceanalyzer.cli.main import cli
+from traceanalyzer.discovery import declared
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,7 +38,7 @@ def test_links_lead_somewhere(page) -> None:
 
 def test_every_command_is_in_the_readme() -> None:
     table = README.partition("## Commands")[2].partition("##")[0]
-    assert set(COMMANDS) <= set(re.findall(r"`([\w-]+)`", table))
+    assert set(declared("traceanalyzer.cli")) <= set(re.findall(r"`([\w-]+)`", table))
 
 
 def test_the_python_example_runs(monkeypatch) -> None:

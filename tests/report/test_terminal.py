@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from traceanalyzer.cli.main import COMMANDS, cli
+from traceanalyzer.cli.main import cli
 
 Run = Callable[..., Any]
 COMMAND_LINES = (
@@ -50,14 +51,19 @@ def test_commands_and_options_complete() -> None:
         return CliRunner().invoke(cli, [], env=environment, prog_name="traceanalyzer").output
 
     assert complete("traceanalyzer hot", 1).split() == ["plain,hotspots"]
-    assert {line.split(",")[1] for line in complete("traceanalyzer ", 1).split()} == set(COMMANDS)
+    assert {line.split(",")[1] for line in complete("traceanalyzer ", 1).split()} == set(cli.found())
     assert "--triton-cache" in complete("traceanalyzer hotspots --tri", 2)
 
 
 def test_quiet_is_an_option_of_every_command() -> None:
-    context = cli.make_context("traceanalyzer", [], resilient_parsing=True)
-    for name in COMMANDS:
-        command = cli.get_command(context, name)
-        assert command is not None
-        for one in [command, *getattr(command, "commands", {}).values()]:
-            assert any("--quiet" in parameter.opts for parameter in one.params), (name, one.name)
+    def leaves(group: click.Group) -> Iterator[click.Command]:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            yield from leaves(command) if isinstance(command, click.Group) else [command]
+
+    found = list(leaves(cli))
+    assert {"perfetto", "csv", "screen", "hotspots"} <= {command.name for command in found}
+    for command in found:
+        assert any("--quiet" in parameter.opts for parameter in command.params), command.name

@@ -1,4 +1,4 @@
-"""``traceanalyzer capture``: record a trace of a running server."""
+"""``traceanalyzer capture``: record a trace of a running vLLM or SGLang server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``traceanalyzer diff``: what changed between two traces."""
+"""``traceanalyzer diff``: what changed between two traces, role by role."""
 
 from __future__ import annotations
 

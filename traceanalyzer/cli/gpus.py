@@ -1,4 +1,4 @@
-"""``traceanalyzer gpus``: the GPUs whose limits are known."""
+"""``traceanalyzer gpus``: the GPUs whose limits are known, with sources."""
 
 from __future__ import annotations
 

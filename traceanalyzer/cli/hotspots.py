@@ -1,4 +1,4 @@
-"""``traceanalyzer hotspots``: where the kernel time goes."""
+"""``traceanalyzer hotspots``: which kernels, roles or families the time goes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``traceanalyzer ingest``: read traces and print the overview."""
+"""``traceanalyzer ingest``: read traces, find steps and blocks, and print an overview."""
 
 from __future__ import annotations
 

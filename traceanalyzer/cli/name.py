@@ -1,4 +1,4 @@
-"""``traceanalyzer name``: what kernel names say."""
+"""``traceanalyzer name``: what kernel names say: scheme, tile, types, knob."""
 
 from __future__ import annotations
 

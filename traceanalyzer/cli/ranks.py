@@ -1,4 +1,4 @@
-"""``traceanalyzer ranks``: what the ranks of one job cost each other."""
+"""``traceanalyzer ranks``: waiting, late ranks, pipeline stages and expert load of a job of many ranks."""
 
 from __future__ import annotations
 

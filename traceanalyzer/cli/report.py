@@ -1,4 +1,4 @@
-"""``traceanalyzer report``: one HTML page for people to look at and pass on."""
+"""``traceanalyzer report``: one HTML page: verdict, blocks, hotspots, roofline, idle time, ranks."""
 
 from __future__ import annotations
 

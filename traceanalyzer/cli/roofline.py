@@ -1,4 +1,4 @@
-"""``traceanalyzer roofline``: how far each kind of work is from what the GPU allows."""
+"""``traceanalyzer roofline``: what bounds each kind of work, how far it is from its roof, what could be won."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``traceanalyzer serving``: results of serving benchmarks, listed and compared."""
+"""``traceanalyzer serving``: list and compare results of serving benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``traceanalyzer tune configs``: which tuned configurations a vLLM server missed."""
+"""``traceanalyzer tune configs``: tuned MoE configurations that a vLLM server missed."""
 
 from __future__ import annotations
 

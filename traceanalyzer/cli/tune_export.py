@@ -1,4 +1,4 @@
-"""``traceanalyzer tune export``: rules in the form that a server reads."""
+"""``traceanalyzer tune export``: write rules for vLLM: configuration file, patch, plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``traceanalyzer tune import``: measured tiles from files of other programs."""
+"""``traceanalyzer tune import``: read measured tiles from files of other programs."""
 
 from __future__ import annotations
 

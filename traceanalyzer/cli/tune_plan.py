@@ -1,4 +1,4 @@
-"""``traceanalyzer tune plan``: which kernel of a trace to tune, on which shape, and what that is worth."""
+"""``traceanalyzer tune plan``: pick the kernel of a trace that is worth tuning, with its shape."""
 
 from __future__ import annotations
 

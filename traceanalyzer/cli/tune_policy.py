@@ -1,4 +1,4 @@
-"""``traceanalyzer tune policy``: the fewest rules over m that lose little."""
+"""``traceanalyzer tune policy``: make rules: the fewest configurations over m that lose little."""
 
 from __future__ import annotations
 

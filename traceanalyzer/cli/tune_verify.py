@@ -1,4 +1,4 @@
-"""``traceanalyzer tune verify``: what a change of tile brought, measured in turns or told from results of a server."""
+"""``traceanalyzer tune verify``: measure before and after in turns, or compare results of a server."""
 
 from __future__ import annotations
 
