@@ -1,7 +1,7 @@
 """What the Triton cache of the server that made a trace says about its kernels.
 
 ``$TRITON_CACHE_DIR/<hash>/<kernel>.json`` holds the name that the trace shows, warps, stages and shared memory;
-``.ttir`` beside it the tile of the matrix product, ``.amdgcn`` the registers and spills of an AMD kernel.
+``.ttir`` beside it the tile of the matrix product; ``.amdgcn`` (AMD) or ``.cubin`` (NVIDIA) registers and spills.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from traceanalyzer.analysis.advice import LEAST_SHARE, NAME_WIDTH, Finding
+from traceanalyzer.hardware.cubin import read_cubin
 from traceanalyzer.names import short_name
 from traceanalyzer.problems import TraceError
 from traceanalyzer.trace import Trace
@@ -22,6 +23,9 @@ from traceanalyzer.tune.assembly import read_amdgcn
 
 LARGEST_METADATA = 1 << 20
 """Bytes of a JSON file beyond which it is no kernel's metadata."""
+
+LARGEST_CUBIN = 1 << 28
+"""Bytes beyond which a file is no kernel's machine code."""
 
 _DOT = re.compile(r"tt\.dot(?:_scaled)?\b[^\n]*?: *[^\n]*?-> *tensor<(\d+)x(\d+)x")
 _DOT_A = re.compile(r"tt\.dot(?:_scaled)?\b[^\n]*?: *tensor<(\d+)x(\d+)x")
@@ -38,7 +42,7 @@ class CompiledKernel:
         shared_bytes: shared memory of a program.
         block_m, block_n, block_k: tile of its matrix product, elements; null without one, or with several that differ.
         registers: vector registers a thread.
-        spills: vector registers that did not fit.
+        spills: vector registers a thread that did not fit; on NVIDIA bytes of stack / 4.
         folder: name of its folder in the cache.
     """
 
@@ -162,7 +166,7 @@ def _kernel(path: Path, facts: dict[str, object]) -> CompiledKernel:
     target = target if isinstance(target, dict) else {}
     arch = target.get("arch")
     tile = _tile(path.with_suffix(".ttir"))
-    registers, spills = _registers(path.with_suffix(".amdgcn"))
+    registers, spills = _registers(path, str(facts["name"]))
     return CompiledKernel(
         name=str(facts["name"]),
         target=f"sm_{arch}" if isinstance(arch, int) else arch,
@@ -194,11 +198,16 @@ def _tile(ttir: Path) -> tuple[int | None, int | None, int | None]:
     return m, n, depths.pop() if len(depths) == 1 else None
 
 
-def _registers(assembly: Path) -> tuple[int | None, int | None]:
-    if not assembly.is_file():
-        return None, None
+def _registers(metadata: Path, name: str) -> tuple[int | None, int | None]:
+    """Registers and spills from the machine code beside a kernel's metadata."""
+    assembly, cubin = metadata.with_suffix(".amdgcn"), metadata.with_suffix(".cubin")
     try:
-        read = read_amdgcn(assembly.read_text(encoding="utf-8", errors="replace"))
-    except ValueError:
-        return None, None
-    return read.registers, read.spills
+        if assembly.is_file():
+            read = read_amdgcn(assembly.read_text(encoding="utf-8", errors="replace"))
+            return read.registers, read.spills
+        if cubin.is_file() and cubin.stat().st_size <= LARGEST_CUBIN:
+            own = [kernel for kernel in read_cubin(cubin.read_bytes()) if kernel.name == name]
+            return (own[0].registers, own[0].spills) if own else (None, None)
+    except (OSError, ValueError):
+        pass
+    return None, None

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from traceanalyzer.hardware.cubin import CubinKernel
+
 KINDS = ("matrix", "vector", "scalar", "memory", "shared", "scratch")
 
 
@@ -80,22 +82,14 @@ def read_amdgcn(text: str) -> Assembly:
     )
 
 
-def read_sass(resources: str, sass: str) -> Assembly:
-    """Read what ``cuobjdump -res-usage`` and ``cuobjdump -sass`` print of one cubin.
-
-    Raises:
-        ValueError: the resource usage is missing.
-    """
-    found = re.search(r"REG:(\d+)\s+STACK:(\d+)\s+SHARED:(\d+)", resources)
-    if not found:
-        raise ValueError("not the resource usage of a CUDA kernel: REG, STACK and SHARED are missing")
-    registers, stack, shared = (int(group) for group in found.groups())
+def read_sass(kernel: CubinKernel, sass: str) -> Assembly:
+    """Add to what a cubin says of its kernel the instructions that ``cuobjdump -sass`` prints of it."""
     lines = list(_sass_lines(sass))
     return Assembly(
-        registers=registers,
-        spills=stack // 4,
-        scratch_bytes=stack,
-        shared_bytes=shared,
+        registers=kernel.registers,
+        spills=kernel.spills,
+        scratch_bytes=kernel.stack_bytes,
+        shared_bytes=kernel.shared_bytes,
         whole=_count(lines, sass_kind),
         loop=_count(_main_loop(lines, sass_kind), sass_kind),
     )

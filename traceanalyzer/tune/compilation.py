@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traceanalyzer.hardware.cubin import read_cubin
 from traceanalyzer.tune.assembly import Assembly, Instructions, read_amdgcn, read_sass
 
 if TYPE_CHECKING:
@@ -141,10 +142,11 @@ def compile_launch(launch: Launch, target: Target) -> CompileFacts:
 
 
 def _disassemble(cubin: bytes) -> Assembly:
+    kernel = read_cubin(cubin)[0]  # a compiled Triton kernel is the only one of its file
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
-        return read_sass(_cuobjdump("-res-usage", path), _cuobjdump("-sass", path))
+        return read_sass(kernel, _cuobjdump("-sass", path))
 
 
 def _cuobjdump(option: str, cubin: Path) -> str:
