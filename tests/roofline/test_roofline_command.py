@@ -42,6 +42,22 @@ def test_the_table_fits_a_terminal_and_ends_with_what_to_attack(
     assert last.startswith("Attack moe_gate_up first")
 
 
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(
+    sample: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run(sample, "--limit", "0").stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    heading = next(at for at, line in enumerate(lines) if line.startswith("work"))
+    assert lines[heading].split()[:2] == ["work", "µs"]
+    rows = json.loads(run(sample, "--json").stdout)["rows"]
+    table = lines[heading + 2 : heading + 2 + len(rows)]
+    figures = [f"{row['measured_us']:,.1f}" for row in rows]
+    assert all(f" {figure} " in line for line, figure in zip(table, figures, strict=True))
+    assert lines[heading + 2 + len(rows)].startswith("  no room for n, %, FLOP/B")
+
+
 def test_csv_has_a_row_for_each_of_json(sample: str) -> None:
     rows = list(csv.DictReader(io.StringIO(run(sample, "--csv").stdout)))
     document = json.loads(run(sample, "--json").stdout)

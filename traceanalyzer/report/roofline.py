@@ -13,7 +13,7 @@ from traceanalyzer.report.text import cut_middle, duration, percent, plural, us,
 
 SCHEMA = "traceanalyzer/roofline/1"
 
-LEAST_NEEDED = ("TFLOP/s", "GB/s", "FLOP/B", "n")
+LEAST_NEEDED = ("TFLOP/s", "GB/s", "FLOP/B", "n", "%", "floor", "roof %", "headroom", "bound")
 """Columns that a narrow terminal does without, the first to go first."""
 
 CSV_COLUMNS = (
@@ -165,7 +165,11 @@ def render(found: Roofline, assumed: WhatIf | None, limit: int, width: int) -> G
     ]
     parts: list[Any] = [*(Text(visible(line), style="bold") for line in _title(found)), Text()]
     spare = [columns.index(heading) for heading in LEAST_NEEDED]
-    parts.append(table(columns, rows, name_column=0, width=width, shorten=cut_middle, spare=spare))
+    shown_table = table(columns, rows, name_column=0, width=width, shorten=cut_middle, spare=spare)
+    parts.append(shown_table)
+    missing = [heading for heading in columns if heading not in {str(column.header) for column in shown_table.columns}]
+    if missing:
+        parts.append(Text(f"  no room for {', '.join(missing)}: --csv has them"))
     if rest:
         left = duration(sum(row.measured_ns for row in rest))
         parts.append(Text(f"  and {plural(len(rest), 'more row')} with {left} (--limit 0 shows all)"))
