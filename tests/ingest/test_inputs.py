@@ -6,7 +6,6 @@ import functools
 import gzip
 import http.server
 import io
-import os
 import tarfile
 import threading
 import zipfile
@@ -205,10 +204,8 @@ def test_nesting_and_the_number_of_members_are_bounded(
         ingest([str(tmp_path / "many.zip")])
 
 
-def test_pipes_devices_and_missing_files_are_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
+def test_devices_and_missing_files_are_refused(tmp_path: Path) -> None:
     for path, reason in (
-        (str(tmp_path / "pipe"), "pipe"),
         ("/dev/null", "device"),
         (str(tmp_path / "missing"), "no such file"),
         (f"{tmp_path}/nul\0byte", "null byte"),

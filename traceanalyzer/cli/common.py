@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,8 +32,17 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-paths_argument = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-"""Traces, ingested stores, directories of ranks or archives."""
+PIPE_HELP = (
+    "A PATH of - is standard input; named pipes and <(COMMAND) work too. What comes through a pipe is not cached: "
+    "`traceanalyzer ingest - --output DIR` keeps it, and DIR is then a PATH."
+)
+
+
+def paths_argument(command: F) -> F:
+    """Give a command PATH...: traces, ingested stores, directories of ranks, archives or pipes; its help says so."""
+    command.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{PIPE_HELP}"
+    return click.argument("paths", nargs=-1, required=True, metavar="PATH...")(command)
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 
@@ -62,14 +72,35 @@ def open_inputs(paths: Iterable[str], *, no_cache: bool = False, output: Path | 
 
     Raises:
         TraceError: none can be used.
+        click.UsageError: the command line names a pipe twice.
     """
+    paths = list(paths)
+    _refuse_pipe_twice(paths)
     from traceanalyzer.report.progress import ingest_progress
     from traceanalyzer.trace import open_traces
 
     if is_quiet():
-        return open_traces(list(paths), cache=not no_cache, output=output)
+        return open_traces(paths, cache=not no_cache, output=output)
     with ingest_progress() as progress:
-        return open_traces(list(paths), cache=not no_cache, output=output, progress=progress)
+        return open_traces(paths, cache=not no_cache, output=output, progress=progress)
+
+
+def _refuse_pipe_twice(paths: Sequence[str]) -> None:
+    """Stop with a usage error, before anything is read, where a pipe is named twice: it gives its bytes once."""
+    from traceanalyzer.ingest.pipes import READ_ONCE, named_twice
+
+    context = click.get_current_context(silent=True)
+    named = [] if context is None else [text for each in context.command.params for text in _paths_of(each, context)]
+    twice = named_twice(paths) or named_twice(named)
+    if twice is not None:
+        raise click.UsageError(f"{READ_ONCE}, and {twice} is named twice")
+
+
+def _paths_of(parameter: click.Parameter, context: click.Context) -> list[str]:
+    """Return what may be paths of traces among the values of a parameter: those of arguments, of options only ``-``."""
+    value = context.params.get(parameter.name or "")
+    texts = [text for text in (value if isinstance(value, tuple) else [value]) if isinstance(text, str)]
+    return texts if isinstance(parameter, click.Argument) else [text for text in texts if text == "-"]
 
 
 def open_one(paths: Iterable[str], *, rank: int | None = None, no_cache: bool = False) -> Trace:

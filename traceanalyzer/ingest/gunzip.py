@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, Protocol
+
+from traceanalyzer.ingest.kept import Kept
 
 READ_BYTES = 64 << 10
 OUTPUT_BYTES = 1 << 20
@@ -24,10 +28,17 @@ class Damage(Protocol):
 
 
 class Gunzip:
-    """Members of a gzip file, one after the other, as far as they can be read."""
+    """Members of a gzip file, one after the other, as far as they can be read.
+
+    Args:
+        below: the compressed data.
+        damage: who is told.
+        source: where the same data can be read again; null where they cannot, as of a pipe.
+    """
 
     def __init__(self, below: Iterator[bytes], damage: Damage, source: BinaryIO | None) -> None:
-        self._below = below
+        self._kept = Kept(below) if source is None else None
+        self._below = below if self._kept is None else iter(self._kept)
         self._damage = damage
         self._source = source
 
@@ -38,6 +49,8 @@ class Gunzip:
         data, consumed = next(self._below, b""), 0
         while data:
             member, start, produced = isal_zlib.decompressobj(31), consumed, 0
+            if self._kept is not None:
+                self._kept.forget(consumed, data)
             while not member.eof:
                 try:
                     block = member.decompress(data, OUTPUT_BYTES)
@@ -92,15 +105,22 @@ class Gunzip:
 
     def _rescue(self, start: int, produced: int) -> Iterator[bytes]:
         """Decompress a damaged member again, byte by byte near the damage, to get all that precedes it."""
+        with self._again(start) as source:
+            head = source.read(READ_BYTES)
+            body = _after_gzip_header(head)
+            if body is not None:
+                yield from _inflate_carefully(source, head[body:], produced)
+
+    @contextmanager
+    def _again(self, start: int) -> Iterator[BinaryIO]:
+        """Give the compressed data from byte ``start`` on, empty where they are no longer known."""
         if self._source is None:
+            yield (self._kept.again(start) if self._kept is not None else None) or io.BytesIO()
             return
         back = self._source.tell()
         try:
             self._source.seek(start)
-            head = self._source.read(READ_BYTES)
-            body = _after_gzip_header(head)
-            if body is not None:
-                yield from _inflate_carefully(self._source, head[body:], produced)
+            yield self._source
         finally:
             if not self._source.closed:  # it is when the reader gave up in between
                 self._source.seek(back)

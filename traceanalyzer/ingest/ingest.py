@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from traceanalyzer.ingest import inputs, ranks, remote
+from traceanalyzer.ingest import inputs, pipes, ranks, remote
 from traceanalyzer.ingest.cache import Cache, Entry, Loaded, load_entry, write_entry
 from traceanalyzer.ingest.container import Plain
 from traceanalyzer.ingest.metadata import Source
@@ -24,6 +24,8 @@ from traceanalyzer.ingest.scratch import Scratch
 from traceanalyzer.ingest.store import METADATA_FILE, Store
 from traceanalyzer.ingest.worker import peak_memory
 from traceanalyzer.problems import TraceError, TraceWarning
+
+EMPTY = "the file is empty (0 bytes)"
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,19 @@ def ingest(
     """Read traces and return their stores, one a rank.
 
     Args:
-        paths: files (plain or compressed), directories, archives, stores written earlier, and URLs.
+        paths: files (plain or compressed), directories, archives, stores written earlier, URLs, and pipes (``-`` is
+            standard input), which are not cached.
         output: directory to write the store to (or, for several traces, one store in each directory below it).
         cache: whether to use and fill the user's cache; without, stores are temporary and vanish at exit.
         progress: called with the bytes read and their total.
         processes: how many worker processes large traces may use; null chooses by the machine, 0 uses none.
 
     Raises:
-        TraceError: no path holds a trace that can be used, or the output cannot be written.
+        TraceError: no path holds a trace that can be used, a pipe is named twice, or the output cannot be written.
     """
+    twice = pipes.named_twice(paths)
+    if twice is not None:
+        raise TraceError(twice, f"{pipes.READ_ONCE}, but it is named twice")
     found = _Found()
     began = time.perf_counter()
     with WorkerPool(processes) as pool:
@@ -155,6 +161,9 @@ class _Run:
     def path(self, path: str, found: _Found) -> None:
         """Read one path as given."""
         try:
+            if pipes.is_pipe(path):
+                self._attempt(path, found, lambda: self._pipe(path))
+                return
             if remote.is_remote(path):
                 for name, size, opener in remote.files(path):
                     self._attempt(name, found, lambda: self._stream(name, size, opener))  # noqa: B023
@@ -197,7 +206,7 @@ class _Run:
     def _local(self, path: str) -> Loaded:
         status = inputs.check_file(path)
         if status.st_size == 0:
-            raise TraceError(path, "the file is empty (0 bytes)")
+            raise TraceError(path, EMPTY)
         with inputs.opened(path, self._report) as plain, _writing(path):
             if self._cache is None:
                 return self._build(plain, status.st_size, None)
@@ -207,22 +216,34 @@ class _Run:
                 return loaded
             return self._build(plain, status.st_size, key)
 
+    def _pipe(self, path: str) -> Loaded:
+        with pipes.opened(path, self._report) as plain, _writing(path):
+            if not plain.peek(1):
+                raise TraceError(path, EMPTY)
+            return self._build(plain, None, None)
+
     def _stream(self, path: str, size: int | None, opener: Callable[[], Plain]) -> Loaded:
         with _writing(path):
             plain = opener()
             plain.on_read = self._report
-            return self._build(plain, size or 0, None)
+            return self._build(plain, size, None)
 
     def _report(self, done: int) -> None:
         if self._progress is not None:
             self._progress(self._before + done, self._total)
 
-    def _build(self, plain: Plain, size: int, key: str | None) -> Loaded:
-        """Read the traces of one file into an entry of the cache, or into a temporary directory."""
+    def _build(self, plain: Plain, size: int | None, key: str | None) -> Loaded:
+        """Read the traces of one file into an entry of the cache, or into a temporary directory.
+
+        Args:
+            plain: the file, at its start.
+            size: bytes as stored; null where they are not known beforehand.
+            key: of the entry; null for a temporary directory.
+        """
         scratch = _scratch(self._cache, plain.path) if key is not None else _temporary()
         try:
-            entry = self._read_all(plain, size, scratch.path)
-            changed = size != plain.stored_size()
+            entry = self._read_all(plain, size or 0, scratch.path)
+            changed = size is not None and size != plain.stored_size()
             if changed:
                 entry.warnings.append(TraceWarning("changed_while_read", "the file changed while it was read"))
             write_entry(scratch.path, entry)
@@ -272,14 +293,14 @@ def _skipped(error: TraceError) -> Source:
 def _size(path: str) -> int:
     """Return a file's size, 0 for what is no file."""
     try:
-        return Path(path).stat().st_size if Path(path).is_file() else 0
+        return Path(path).stat().st_size if path != pipes.STANDARD_INPUT and Path(path).is_file() else 0
     except (OSError, ValueError):
         return 0
 
 
 def _total_bytes(paths: Sequence[str]) -> int | None:
     """Return how many bytes there are to read, or null where that is not known beforehand."""
-    if any(remote.is_remote(path) for path in paths):
+    if any(remote.is_remote(path) or pipes.is_pipe(path) for path in paths):
         return None
     names = [name for path in paths for name in _files(path)]
     return sum(_size(name) for name in names if inputs.by_name(name) is None)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
 
+from traceanalyzer.ingest import pipes
 from traceanalyzer.ingest.container import Plain, PlainReader
 from traceanalyzer.ingest.ranks import FRONT_END, GRAPH_CAPTURE
 from traceanalyzer.ingest.store import METADATA_FILE
@@ -49,17 +50,19 @@ class Found:
 
 
 def check_file(path: str) -> os.stat_result:
-    """Return a file's status.
+    """Return the status of a file that can be read more than once.
 
     Raises:
         TraceError: it cannot be read, or is no regular file.
     """
+    if path == pipes.STANDARD_INPUT:
+        raise TraceError(path, f"cannot be read as a file: {pipes.READ_ONCE}, so save it to a file first")
     try:
         status = Path(path).stat()
     except (OSError, ValueError) as error:
         raise TraceError(path, _os_reason(error)) from error
     kinds = (
-        (stat.S_ISFIFO, "a pipe: save it to a file first"),
+        (stat.S_ISFIFO, "a pipe, which can be read only once: save it to a file first"),
         (stat.S_ISCHR, "a device, not a file"),
         (stat.S_ISBLK, "a device, not a file"),
         (stat.S_ISSOCK, "a socket, not a file"),

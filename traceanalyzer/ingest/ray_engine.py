@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from traceanalyzer.ingest import inputs, ranks, remote
+from traceanalyzer.ingest import inputs, pipes, ranks, remote
 from traceanalyzer.ingest.ingest import Effort, IngestResult, ingest
 from traceanalyzer.ingest.metadata import Source
 from traceanalyzer.ingest.reading import NoTraceError
@@ -97,6 +97,8 @@ def _listed(paths: Sequence[str]) -> list[_Listed]:
     """The files at the paths, in the order that the local engine reads them."""
     found: list[_Listed] = []
     for path in map(os.fspath, paths):
+        if pipes.is_pipe(path):
+            raise TraceError(path, "a pipe cannot be read on other machines: save it where the workers can read it")
         if remote.is_remote(path):
             found += [_Listed(name, chosen=True) for name, _, _ in remote.files(path)]
         elif not Path(path).is_dir() or (Path(path) / METADATA_FILE).exists():

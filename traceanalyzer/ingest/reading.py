@@ -33,7 +33,7 @@ def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, be
 
     Args:
         plain: the text, positioned at its start (compression peeled off).
-        size: bytes as stored, for the report.
+        size: bytes as stored, for the report; 0 where they are not known beforehand.
         directory: empty, existing.
         pool: workers that may be used.
         before: text that this run has read already: workers pay for many small traces, too.
@@ -66,7 +66,7 @@ def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, large: 
         kind = TraceError if plain.problems or problem.damaged else NoTraceError
         raise kind(plain.path, _reason(problem, plain)) from None
     compression = "+".join(plain.layers) or None
-    source = Source(plain.path, size, "json", compression, events=0)
+    source = Source(plain.path, size or plain.stored_bytes, "json", compression, events=0)
     restart = plain.restarted if plain.can_restart else None
     return finish(Reading(document, reports, cut_off, directory, restart), source, plain.problems)
 

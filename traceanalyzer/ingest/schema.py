@@ -10,27 +10,27 @@ SCHEMA_VERSION = 5
 EVENT_SCHEMA: dict[str, pl.DataType] = {
     "index": pl.Int64(),  # position in the file's event list
     "cat": pl.Categorical(),  # category in today's spelling: kernel, gpu_memcpy, cuda_runtime, cpu_op, ...
-    "name": pl.Categorical(),
-    "pid": pl.Categorical(),  # as text: files mix integers, strings, '' and negative numbers
-    "tid": pl.Categorical(),
+    "name": pl.Categorical(),  # of the kernel, operator, call or range; null where the file has none
+    "pid": pl.Categorical(),  # process or GPU, as text: files mix integers, strings, '' and negative numbers
+    "tid": pl.Categorical(),  # thread, or stream of a GPU, as text
     "start_ns": pl.Int64(),  # relative to TraceMetadata.base_ns once a trace is opened; file clock in the store
-    "dur_ns": pl.Int64(),
-    "device": pl.Int32(),
-    "stream": pl.Int64(),
-    "correlation": pl.UInt64(),  # ids beyond 64 bit are replaced by unused ones, see TraceMetadata.oversize_ids
-    "external_id": pl.UInt64(),
+    "dur_ns": pl.Int64(),  # from start to end
+    "device": pl.Int32(),  # number of the GPU; null on the host
+    "stream": pl.Int64(),  # of the GPU; null on the host
+    "correlation": pl.UInt64(),  # ties an event to its launch; ids beyond 64 bit are replaced, see oversize_ids
+    "external_id": pl.UInt64(),  # ties an event to the operator that it ran for
     "grid": pl.Categorical(),  # JSON text, such as [304, 1, 1]
     "thread_block": pl.Categorical(),  # threads in each dimension; the name `block` is a transformer block
-    "input_dims": pl.Categorical(),
-    "input_types": pl.Categorical(),
-    "concrete_inputs": pl.Categorical(),
+    "input_dims": pl.Categorical(),  # shapes of an operator's inputs as JSON text, where recorded
+    "input_types": pl.Categorical(),  # their types as JSON text
+    "concrete_inputs": pl.Categorical(),  # values of its scalar inputs as JSON text
     "launched_kernel": pl.Categorical(),  # kernel name that an AMD launch event carries
-    "bytes": pl.Int64(),
+    "bytes": pl.Int64(),  # that a copy or memset moves
     "extra": pl.Categorical(),  # JSON text of the remaining args worth keeping (collectives, Triton launches)
     "registers": pl.Int32(),  # per thread
     "shared_memory": pl.Int64(),  # bytes per block, static and dynamic
-    "graph_id": pl.Int64(),  # CUDA graph that launched the kernel, and its node there
-    "graph_node": pl.Int64(),
+    "graph_id": pl.Int64(),  # CUDA graph that launched the kernel
+    "graph_node": pl.Int64(),  # node of that graph
 }
 """One row is one complete event (phase X, or a begin/end pair joined). Missing values are null."""
 
