@@ -14,7 +14,7 @@ from traceanalyzer.problems import TraceWarning
 from traceanalyzer.report.console import table
 from traceanalyzer.report.text import duration, plural, us, visible
 from traceanalyzer.segment import Segmentation
-from traceanalyzer.segment.outliers import Outlier, find_outliers
+from traceanalyzer.segment.outliers import Outlier, TooFew, find_outliers, too_few
 from traceanalyzer.segment.roles import ROLES
 
 SCHEMA = "traceanalyzer/blocks/1"
@@ -139,15 +139,17 @@ def render(ranks: Sequence[tuple[int | None, Segmentation]], width: int) -> Grou
     """Return what a person reads: for each rank, device and phase a strip of blocks and tables by variant."""
     parts: list[Any] = []
     for rank, found in ranks:
-        outliers = find_outliers(found)
+        outliers, few = find_outliers(found), too_few(found)
         for device in found.steps["device"].unique(maintain_order=True).to_list():
             own = found.steps.filter(pl.col("device").eq_missing(pl.lit(device, dtype=pl.Int32)))
             name = "CPU" if device is None else f"device {device}"
             title = name if rank is None else f"rank {rank}, {name}"
             for steps in _alike(own):
                 phase = steps["phase"][0]
-                unusual = [o for o in outliers if o.device == device and o.phase == phase]
-                parts += [*_phase(title, phase, steps, found, unusual, width), Text()]
+                place = (device, phase, steps["blocks"].filter(steps["complete"]).first())
+                unusual = [o for o in outliers if (o.device, o.phase, o.blocks) == place]
+                parts += _phase(title, phase, steps, found, unusual, width)
+                parts += [*_not_compared([o for o in few if (o.device, o.phase, o.blocks) == place]), Text()]
     return Group(*(parts[:-1] or [Text("no steps were found")]))
 
 
@@ -188,6 +190,12 @@ def _phase(
     yield _variants(by_block, _role_times(blocks, found), width)
     for outlier in outliers:
         yield from (Text(f"  {visible(line)}") for line in _sentence(outlier, width))
+
+
+def _not_compared(few: list[TooFew]) -> Iterator[Text]:
+    if few:
+        kinds = ", ".join(f"{visible(one.kind)} ({one.peers})" for one in few)
+        yield Text(f"  too few blocks alike to say which is unusual: {kinds}")
 
 
 def _left_out(steps: pl.DataFrame, whole: pl.DataFrame) -> str:
