@@ -19,8 +19,8 @@ from traceanalyzer.ingest import decode, ingest, reading
 Loader = Callable[[Path], object]
 
 MOST_LINES_PER_EVENT = 0.2
-"""One line of Python in a loop over events is 1, in one over the device's events 0.2 in these recordings; what is run for
-each window and each new name comes to 0.09."""
+"""One line of Python in a loop over events is 1, in one over the device's events 0.2 in these recordings; what is run
+for each window and each new name comes to 0.09."""
 
 MOST_HELD_PER_BYTE = 0.2
 """One copy of the text is 1, the document as Python objects several."""
