@@ -40,8 +40,15 @@ VLLM ?= $(TRACEANALYZER_VLLM_VENV)
 test-vllm: $(VENV)/.installed
 	TRACEANALYZER_VLLM_VENV=$(VLLM) $(BIN)/pytest -m slow tests/capture/test_capture_vllm.py -p no:xdist
 
+# The benchmarks of docs/benchmarks.md (about an hour; nothing else should run). BENCH: a folder that keeps the inputs.
+BENCH ?= $(or $(TMPDIR),/tmp)/traceanalyzer-bench
+BENCH_LOADING ?=
+BENCH_ANALYSES ?=
 bench: $(VENV)/.installed
-	$(BIN)/python -m bench.ingest
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m bench.loading --folder $(BENCH) $(BENCH_LOADING)
+	$(BIN)/python -m bench.analyses --folder $(BENCH) $(BENCH_ANALYSES)
+	$(BIN)/python -m bench.publish
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
