@@ -24,6 +24,7 @@ from test_architectures import (
     ROPE,
     ROUTER,
     SILU,
+    SPLIT_K,
     TOPK,
     UP,
     dense,
@@ -82,6 +83,14 @@ CLAMP = "void at::native::vectorized_elementwise_kernel<4, at::native::launch_cl
 TOP1 = "void at::native::sbtopk::gatherTopK<c10::BFloat16, unsigned int, 2, false>()"
 DRAFT_HEAD = "nvjet_sm90_tst_320x8_64x4_2x1_v_bz_TNT"
 SHARED_GATE = "nvjet_sm90_tst_8x64_64x16_1x4_h_bz_TNT"
+SIGMOID = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::sigmoid_kernel_cuda(at::TensorIteratorBase&)>()"
+)
+SIGMOID_MUL = "triton_poi_fused_mul_sigmoid_7"
+MUL = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16,"
+    " c10::BFloat16, at::native::binary_internal::MulFunctor<float> > >()"
+)
 ROUTED = [ALIGN, MOE, SILU, MOE, MOE_SUM]
 ROUTED_ROLES = "moe_routing moe_gate_up activation moe_down moe_combine"
 
@@ -97,7 +106,27 @@ ROUTED_ROLES = "moe_routing moe_gate_up activation moe_down moe_combine"
         ),
         (
             [UP, SILU, DOWN, SHARED_GATE, ROUTER, TOPK, *ROUTED],
-            f"gate_up activation down down router moe_routing {ROUTED_ROLES}",
+            f"gate_up activation down other router moe_routing {ROUTED_ROLES}",
+        ),
+        (
+            [UP, SILU, UP, MUL, DOWN, SHARED_GATE, SIGMOID_MUL, ROUTER, TOPK, *ROUTED],
+            f"gate_up activation gate_up activation down other other router moe_routing {ROUTED_ROLES}",
+        ),
+        (
+            [ROUTER, TOPK, *ROUTED, UP, SILU, DOWN, SHARED_GATE, SPLIT_K, SIGMOID, MUL, ADD],
+            f"router moe_routing {ROUTED_ROLES} gate_up activation down other other other other other",
+        ),
+        (
+            [ROUTER, TOPK, *ROUTED, SHARED_GATE, SIGMOID, UP, UP, SILU, DOWN, MUL, ADD],
+            f"router moe_routing {ROUTED_ROLES} other other gate_up gate_up activation down other other",
+        ),
+        (
+            [ROUTER, SIGMOID, ADD, TOPK, *ROUTED, UP, SILU, DOWN, ADD],
+            f"router other other moe_routing {ROUTED_ROLES} gate_up activation down other",
+        ),
+        (
+            [ROUTER, TOPK, *ROUTED, UP, SIGMOID_MUL, UP, MUL, DOWN, ADD],
+            f"router moe_routing {ROUTED_ROLES} gate_up other gate_up activation down other",
         ),
         (
             ["dsv3_router_gemm_kernel", UP, SILU, DOWN, TOPK, *ROUTED],

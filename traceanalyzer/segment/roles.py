@@ -46,6 +46,9 @@ ROLES = (
 _WRITES = re.compile(r"scatter|index_put|index_copy|index_fill", re.IGNORECASE)
 """Index kernels that write somewhere instead of reading."""
 
+_GATES = re.compile(r"(?i)^(?!.*(silu|swish|gelu|top_?k|rout|expert|moe)).*sigmoid")
+"""Elementwise kernels that squash what gates a tensor, and are no activation of a feed-forward."""
+
 _LIKE_THE_LONGEST = 0.7
 """Share of the longest product's time from which one may be lm_head; draft heads behind it are of its size."""
 
@@ -87,7 +90,7 @@ def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
     output = _output_products(block, after, end) if mixing else []
     for p in output:
         block.propose(p, "o_proj")
-    _feed_forward(block, [p for p in after if p not in output])
+    _feed_forward(block, [p for p in after if p not in output], vocabulary)
     _experts(block)
     _fill(block, own, vocabulary)
     _between_products(block, vocabulary)
@@ -131,7 +134,7 @@ def _ends_attention(block: _Block, tokens: list[int], product: int, vocabulary: 
     return vocabulary.mixers[tokens[before]] == "attention"
 
 
-def _feed_forward(block: _Block, products: list[int]) -> None:
+def _feed_forward(block: _Block, products: list[int], vocabulary: Vocabulary) -> None:
     products = [p for p in products if block.roles[p] is None]
     routed = block.at(ROUTE, EXPERT)
     if not routed:
@@ -142,9 +145,39 @@ def _feed_forward(block: _Block, products: list[int]) -> None:
         block.roles[router] = "router"
         products.remove(router)
     if EXPERT in block.classes:
+        gate = _shared_gate(block, products, vocabulary)
+        if gate is not None:
+            block.roles[gate] = "other"
+            products.remove(gate)
         _up_and_down(block, products, "gate_up", "down")
     else:
         _up_and_down(block, products, "moe_gate_up", "moe_down")
+
+
+def _shared_gate(block: _Block, products: list[int], vocabulary: Vocabulary) -> int | None:
+    """The product to a single column that weighs the shared experts' output, ahead of them or behind.
+
+    A sigmoid follows it at once; where that is fused into something later, it is a product behind their down
+    projection. A projection of their own with an activation that is called a sigmoid stands between others.
+    """
+    for gate in (products[-1:], products[:1]):
+        rest = [p for p in products if p not in gate]
+        shared = len(rest) > 1 and any(block.active[rest[0] : rest[-1]])
+        if shared and _GATES.search(vocabulary.names[block.tokens[_next(block, gate[0], vocabulary)]]):
+            return gate[0]
+    active = next((p for p in range(products[0], len(block.active)) if block.active[p]), None) if products else None
+    later = [p for p in products if active is not None and p > active]
+    before = products[: len(products) - len(later)]
+    if len(later) != 2 or not before or any(block.active[later[0] : later[1]]):
+        return None
+    separate = len(before) == 1 and block.tokens[before[0]] == block.tokens[later[0]]
+    return None if separate or EXPERT in block.classes[before[0] : later[1]] else later[1]
+
+
+def _next(block: _Block, product: int, vocabulary: Vocabulary) -> int:
+    """The first kernel behind a product that does work of its own; the product where there is none."""
+    behind = range(product + 1, len(block.tokens))
+    return next((p for p in behind if block.classes[p] != VIEW and not vocabulary.helpers[block.tokens[p]]), product)
 
 
 def _router(block: _Block, ahead: list[int], routed: int) -> int | None:
@@ -178,7 +211,7 @@ def _up_and_down(block: _Block, products: list[int], up: str, down: str) -> None
             block.roles[products[-1]] = down
         return
     before, later = [p for p in products if p <= active], [p for p in products if p > active]
-    separate = len(before) == 1 and len(later) > 1 and not any(block.active[active + 1 :])
+    separate = len(before) == 1 and len(later) > 1 and not any(block.active[active + 1 : later[-1]])
     for p in before:
         block.roles[p] = up
     for p in later:
