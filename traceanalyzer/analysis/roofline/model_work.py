@@ -18,6 +18,7 @@ from traceanalyzer.model import (
     Workload,
     rope_table_cast,
 )
+from traceanalyzer.model.architecture import Mla
 from traceanalyzer.model.ops import ops_by_layers, stage_layers
 
 OP_SCHEMA: dict[str, pl.DataType] = {
@@ -36,7 +37,7 @@ OP_SCHEMA: dict[str, pl.DataType] = {
     "notes": pl.String(),  # one a line
 }
 
-OWN_PARTS = frozenset({"moe_pad", "rope_table_cast"})
+OWN_PARTS = frozenset({"moe_pad", "rope_table_cast", "shared_gate"})
 """Ops whose kernels are told by name, so that they are rows of their own."""
 
 
@@ -60,7 +61,11 @@ def model_ops(
     for number, workload in enumerate(workloads):
         found = ops_by_layers(model, workload, parallel, routing, execution, stage=stage)
         found += [(replace(cast, role="copy"), layers)] if cast else []
-        rows += [{**_row(number, op, ceilings), "layer": list(own) or [None]} for op, own in found]
+        rows += [
+            {**_row(number, part, ceilings), "layer": list(own) or [None]}
+            for op, own in found
+            for part in _by_place(op, model.mla)
+        ]
     return pl.DataFrame(rows, schema={**OP_SCHEMA, "layer": pl.List(pl.Int32())}).explode("layer").select(*OP_SCHEMA)
 
 
@@ -75,6 +80,32 @@ def layer_kinds(model: Architecture) -> pl.DataFrame:
         schema={"layer": pl.Int32(), "layer_kind": pl.String(), "attention_kind": pl.String()},
         orient="row",
     )
+
+
+def _by_place(op: Op, mla: Mla | None) -> list[Op]:
+    """Split the products that latent attention absorbs: W_UK stands with the queries' projections, W_UV with the output.
+
+    Of H heads, W_UK is [nope, r] and turns nope values of each query into r; W_UV is [r, v].
+    """
+    if op.name != "absorb" or mla is None:
+        return [op]
+    weights, values = mla.nope + mla.v, mla.nope + 2 * mla.kv_rank + mla.v
+    return [
+        replace(
+            op,
+            name=name,
+            role=role,
+            flops=None if op.flops is None else op.flops * width / weights,
+            weight_bytes=op.weight_bytes * width / weights,
+            activation_bytes=op.activation_bytes * (width + mla.kv_rank) / values,
+            kernels=1,
+            notes=(note,),
+        )
+        for name, role, width, note in (
+            ("absorb_k", "qkv_proj", mla.nope, "W_UK on the queries, as batched products in the activations' format"),
+            ("absorb_v", "o_proj", mla.v, "W_UV on the outputs, as batched products in the activations' format"),
+        )
+    ]
 
 
 def _row(workload: int, op: Op, ceilings: Ceilings | None) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from collections.abc import Collection
 
 import polars as pl
 
-from traceanalyzer.analysis.roofline.facts import pads
+from traceanalyzer.analysis.roofline.facts import EXPERT_ROLES, pads
+from traceanalyzer.analysis.roofline.scope import STEP
 from traceanalyzer.names import normalise, parse, short_name
 
 REDUCES = re.compile(r"(?i)reduce|combine|merge|metadata|segments")
@@ -16,7 +17,7 @@ REDUCES = re.compile(r"(?i)reduce|combine|merge|metadata|segments")
 MIXED_ROLES = frozenset({"copy", "other"})
 """Roles that hold work of many sorts: a row each op, or kernel name where no op is known."""
 
-NAMED_PARTS = ("rope_table_cast", "moe_pad")
+NAMED_PARTS = ("rope_table_cast", "moe_pad", "shared_gate")
 """Parts that the model has ops for."""
 
 SPLIT_ROLES = frozenset({"attention", "qkv_proj", "o_proj", "router", "gate_up", "down", "lm_head"})
@@ -43,6 +44,9 @@ def with_parts(kernels: pl.DataFrame, redundant: Collection[str], *, own_rows: b
         orient="row",
     )
     joined = kernels.join(parts, on=["name", "role"], how="left", nulls_equal=True, maintain_order="left")
+    joined = joined.with_columns(
+        part=pl.when(_gates_shared_experts(kernels)).then(pl.lit("shared_gate")).otherwise("part")
+    )
     told = pl.col("role").is_in(MIXED_ROLES) & pl.col("what").is_not_null() & ~pl.col("part").is_in(NAMED_PARTS)
     joined = joined.with_columns(part=pl.when(told).then("op").otherwise("part"))
     if not own_rows:
@@ -52,6 +56,15 @@ def with_parts(kernels: pl.DataFrame, redundant: Collection[str], *, own_rows: b
     short = dict(zip(shown.to_list(), [short_name(name, NAME_WIDTH) for name in shown], strict=True))
     alone = pl.col("name").replace_strict(short, return_dtype=pl.String) + shape
     return joined.with_columns(part=pl.when(pl.col("block").is_null()).then(alone).otherwise(pl.col("part")))
+
+
+def _gates_shared_experts(kernels: pl.DataFrame) -> pl.Series:
+    """Whether each kernel is a product without a role of its own in a block with experts."""
+    names = kernels.filter(pl.col("role") == "other")["name"].unique().to_list()
+    products = [name for name in names if parse(name).kind == "gemm"]
+    experts = pl.col("role").is_in(EXPERT_ROLES).any().over(*STEP, "block")
+    product = (pl.col("role") == "other") & pl.col("name").is_in(products) & pl.col("block").is_not_null()
+    return kernels.select((product & experts).fill_null(False)).to_series()
 
 
 def _part(name: str, role: str | None, redundant: Collection[str]) -> str:
