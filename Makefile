@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SAMPLE := traces/gptoss20b_decode_synthetic.json.gz
 JOBS ?= 2
 
-.PHONY: demo test lint types layers unit slow test-vllm bench clean
+.PHONY: demo test lint types layers unit slow test-vllm bench reference clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,10 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m bench.loading --folder $(BENCH) $(BENCH_LOADING)
 	$(BIN)/python -m bench.analyses --folder $(BENCH) $(BENCH_ANALYSES)
 	$(BIN)/python -m bench.publish
+
+# Write the generated pages of docs/reference.
+reference: $(VENV)/.installed
+	$(BIN)/python -m docs.generate
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -35,10 +35,10 @@ def test_one_gpu_is_shown_with_its_source() -> None:
     assert "4,234 GB/s" in result.output
 
 
-def test_an_unknown_gpu_ends_in_one_line_and_status_one() -> None:
+def test_an_unknown_gpu_is_a_usage_error_as_in_every_command() -> None:
     result = CliRunner().invoke(cli, ["gpus", "Voodoo 2"])
-    assert result.exit_code == 1
-    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.exit_code == 2
+    assert "Voodoo 2" in result.stderr.splitlines()[-1]
 
 
 def test_gpus_of_a_file_come_first(tmp_path: Path) -> None:

@@ -31,17 +31,29 @@ SECONDS = FiniteRange(min=0, min_open=True)
 
 @click.command()
 @click.argument("url")
-@click.option("--concurrency", type=click.IntRange(1, 4096), default=8, show_default=True, help="Requests at once.")
-@click.option("--input-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="Of each prompt.")
-@click.option("--output-tokens", type=click.IntRange(min=2), default=32, show_default=True, help="Of each answer.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 4096),
+    default=8,
+    show_default=True,
+    help="Requests sent at once: the batch.",
+)
+@click.option(
+    "--input-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="Tokens of each prompt."
+)
+@click.option(
+    "--output-tokens", type=click.IntRange(min=2), default=32, show_default=True, help="Tokens of each answer."
+)
 @click.option(
     "--profile-dir",
     type=click.Path(file_okay=False, path_type=Path),
     envvar="VLLM_TORCH_PROFILER_DIR",
     help="The directory the server writes traces to, as seen from here. Without it the traces are not looked at.",
 )
-@click.option("--output", type=click.Path(file_okay=False, path_type=Path), help="Copy the traces to this directory.")
-@click.option("--name", help="Begins the names of the traces.  [default: made of model, batch and lengths]")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Copy the traces to this directory."
+)
+@click.option("--name", help="Beginning of the traces' names.  [default: made of model, batch and lengths]")
 @click.option("--model", help="The served model, where there are several.")
 @click.option("--take-over", is_flag=True, help="Stop a profiling session that is active already.")
 @click.option(
@@ -51,9 +63,21 @@ SECONDS = FiniteRange(min=0, min_open=True)
     metavar="NAME",
     help="The environment variable that holds the API key, if the server wants one.",
 )
-@click.option("--timeout", type=SECONDS, default=600, show_default=True, help="Seconds for the answers.")
-@click.option("--stop-timeout", type=SECONDS, default=600, show_default=True, help="Seconds for writing the traces.")
-@click.option("--file-timeout", type=SECONDS, default=60, show_default=True, help="Seconds for them to appear.")
+@click.option("--timeout", type=SECONDS, default=600, show_default=True, help="Seconds to wait for the answers.")
+@click.option(
+    "--stop-timeout",
+    type=SECONDS,
+    default=600,
+    show_default=True,
+    help="Seconds to wait for the server to write the traces.",
+)
+@click.option(
+    "--file-timeout",
+    type=SECONDS,
+    default=60,
+    show_default=True,
+    help="Seconds to wait for the traces to appear in --profile-dir.",
+)
 @json_option
 @no_cache_option
 def capture(

@@ -27,10 +27,14 @@ def gpus(name: str | None, as_json: bool, gpu_file: Path | None) -> None:
     from traceanalyzer.report.console import console
 
     try:
-        table = (*(read_gpus(gpu_file) if gpu_file else ()), *known_gpus())
-        chosen = (find_gpu(name, table),) if name else table
+        own = read_gpus(gpu_file) if gpu_file else ()
     except HardwareError as error:
         raise click.ClickException(str(error)) from error
+    table = (*own, *known_gpus())
+    try:
+        chosen = (find_gpu(name, table),) if name else table
+    except HardwareError as error:
+        raise click.UsageError(str(error)) from error
     if as_json:
         emit_json(report.document(chosen))
         return

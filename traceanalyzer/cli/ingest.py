@@ -16,13 +16,20 @@ if TYPE_CHECKING:
 @click.command()
 @analysis_options
 @click.option(
+    "-o",
     "--output",
     metavar="DIR",
     help="Keep the ingested frames (Parquet) in this directory; it can be given to every command. For --engine ray "
     "also the URL of an object store.",
 )
-@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Who reads.")
-@click.option("--address", help="Of a Ray cluster; without it, --engine ray starts one on this machine.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="What reads: worker processes here, or a Ray cluster.",
+)
+@click.option("--address", help="Address of a Ray cluster; without it, --engine ray starts one on this machine.")
 @click.option("-v", "--verbose", is_flag=True, help="Print on stderr what reading took: time, MB/s, peak memory.")
 def ingest(
     paths: tuple[str, ...],

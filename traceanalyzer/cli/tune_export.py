@@ -28,7 +28,7 @@ def _export_options(command: F) -> F:
 
 
 _vendor_option = click.option(
-    "--vendor", type=click.Choice(("amd", "nvidia")), help="Of the GPU, where the sweep does not say."
+    "--vendor", type=click.Choice(("amd", "nvidia")), help="Vendor of the GPU, where the sweep does not say."
 )
 
 
@@ -39,15 +39,21 @@ def export() -> None:
 
 @export.command("vllm-moe")
 @_export_options
-@click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path),
+@click.option("-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path),
               help="Folder, to be named in VLLM_TUNED_CONFIG_FOLDER.")  # fmt: skip
 @click.option("--experts", type=click.IntRange(min=1), help="Experts on one rank.")
 @click.option("--n", "n", type=click.IntRange(min=1), help="The experts' intermediate size on one rank.")
-@click.option("--device-name", help="As torch.cuda.get_device_name() has it.")
-@click.option("--dtype", help="Of quantised weights, such as fp8_w8a8.")
-@click.option("--block-shape", metavar="N,K", help="Of block-wise scales, such as 128,128.")
-@click.option("--triton-version", help="That the configurations were measured with.")
-@click.option("--set", "sets", multiple=True, metavar="KEY=NUMBER", help="A parameter that the sweep does not say.")
+@click.option("--device-name", help="Name of the GPU as torch.cuda.get_device_name() has it.")
+@click.option("--dtype", help="Type of quantised weights, such as fp8_w8a8.")
+@click.option("--block-shape", metavar="N,K", help="Block of block-wise scales, such as 128,128.")
+@click.option("--triton-version", help="Version of Triton that the configurations were measured with.")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=NUMBER",
+    help="Value of a parameter that the sweep does not say; repeatable.",
+)
 def vllm_moe(
     sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str], as_json: bool,
     output: Path, experts: int | None, n: int | None, device_name: str | None, dtype: str | None,
@@ -67,7 +73,7 @@ def vllm_moe(
 @_export_options
 @click.option("--triton-kernels", "installed", type=click.Path(exists=True, path_type=Path),
               help="What to patch: opt_flags.py, the triton_kernels folder, or site-packages.")  # fmt: skip
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="The patch; without it, stdout.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The patch; without it, stdout.")
 @_vendor_option
 def patch(
     sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str], as_json: bool,
@@ -87,7 +93,7 @@ def patch(
     text = make_patch(policy, _read(path), _vendor(policy, vendor), path.resolve().as_posix())
     if output is None:
         if as_json:
-            emit_json({**_document("patch", [], policy, []), "patch": text})
+            emit_json(_document("patch", [], policy, [], text))
         else:
             click.echo(text, nl=False)
         return
@@ -98,9 +104,9 @@ def patch(
 @export.command()
 @_export_options
 @click.option(
-    "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the package."
+    "-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the package."
 )
-@click.option("--name", default="vllm_tile_rules", show_default=True, help="Of the module and of the plugin.")
+@click.option("--name", default="vllm_tile_rules", show_default=True, help="Name of the module and of the plugin.")
 @click.option(
     "--triton-kernels", "version", help="Version to check for, such as 3.5.0; the plugin checks again itself."
 )
@@ -125,7 +131,10 @@ def plugin(
                 str(sweep), f"no triton_kernels can be told {', '.join(refused[0])} on {known}; --leave-out .."
             )
     paths = write_plugin(output, plugin_files(policy, name))
-    _report("plugin", paths, policy, [f"pip install {output}", f"PYTHONPATH={output} vllm serve ..."], as_json)
+    # pip looks a bare name up in the package index; only what has a slash is sure to be a folder.
+    here, home = ("", "") if output.is_absolute() else ("./", "$PWD/")
+    following = [f"pip install {here}{output}", f"PYTHONPATH={home}{output} vllm serve ..."]
+    _report("plugin", paths, policy, following, as_json)
 
 
 def _policy(
@@ -177,10 +186,12 @@ def _read(path: Path) -> str:
         raise TraceError(str(path), f"cannot be read ({error})") from None
 
 
-def _document(kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str]) -> dict[str, Any]:
+def _document(
+    kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str], patch: str | None = None
+) -> dict[str, Any]:
     from traceanalyzer.report.tune_export import document
 
-    return document(kind, files, policy, steps)
+    return document(kind, files, policy, steps, patch)
 
 
 def _report(kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str], as_json: bool) -> None:

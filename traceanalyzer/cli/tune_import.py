@@ -15,7 +15,7 @@ from traceanalyzer.cli.common import emit_json, json_option, show_warnings
 @click.option("--format", "format_name", help="What the file is, where it cannot be recognised.")
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
 @click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the points as a sweep file of ours."
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the points as a sweep file of ours."
 )
 @json_option
 def import_(

@@ -37,7 +37,9 @@ def _with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
 
 def _problem_options(kernels: Sequence[str], required: bool) -> Sequence[Callable[[Any], Any]]:
     return (
-        click.option("--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8")), help="Of the activations."),
+        click.option(
+            "--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8")), help="Data type of the activations."
+        ),
         click.option(
             "--shape",
             required=required,
@@ -69,8 +71,8 @@ def measure_options(command: F) -> F:
     """Give a command the options of measuring."""
     for option in (
         json_option,
-        click.option("--seed", type=int, default=0, show_default=True, help="Of data, routing and order."),
-        click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of data, routing and order."),
+        click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
                      help="Sweep file: every result is added as it comes; an interrupted run goes on from it."),
         click.option("--budget", "budget_s", type=FiniteRange(min=1), help="Seconds for measuring."),
         click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True,

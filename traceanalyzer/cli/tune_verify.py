@@ -27,7 +27,7 @@ from traceanalyzer.tune.backends import BACKENDS
               help="The tile so far, such as 32x256x128x1,num_warps=8; without --kernel a trace.")  # fmt: skip
 @click.option("--after", "after_text", help="The new tile; without --kernel a trace of the server that runs it.")
 @outcome_options
-@click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Rounds.")
+@click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Rounds to measure.")
 @click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=120.0, show_default=True,
               help="Seconds for one candidate.")  # fmt: skip
 def verify(

@@ -16,14 +16,14 @@ EXPLAINED_CALLS = 1000
 """Calls of each group that are explained: those with the longest waits."""
 
 CAUSE_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),
+    "group": pl.String(),  # ranks as JSON text
     "rank": pl.Int32(),  # the late one
     "name": pl.String(),  # the kernel; null: idle
-    "role": pl.String(),
+    "role": pl.String(),  # of that kernel; null where idle
     "calls": pl.Int64(),  # for which it was the largest cause
     "extra_ns": pl.Int64(),  # that it took beyond the others' median, in those calls
-    "own_ns": pl.Int64(),
-    "others_ns": pl.Float64(),
+    "own_ns": pl.Int64(),  # its time on the late rank, in those calls; null where idle
+    "others_ns": pl.Float64(),  # median of its time on the others, summed; null where idle
     "wait_ns": pl.Int64(),  # longest wait of those calls, summed
 }
 """One row a late rank and kernel, largest first."""

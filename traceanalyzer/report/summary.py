@@ -20,6 +20,8 @@ from traceanalyzer.trace import TraceSet
 
 SCHEMA = "traceanalyzer/summary/1"
 TOP_KERNELS_SHOWN = 10
+AXES = ("dp", "pp", "tp", "ep", "dcp")
+"""Dimensions of a parallel layout that names of traces may hold."""
 
 
 def document(
@@ -46,7 +48,7 @@ def _timeline(t: Timeline) -> dict[str, Any]:
         "device": t.device,
         "device_name": t.device_name.name,
         "device_name_source": t.device_name.source,
-        "parallel": t.parallel,
+        "parallel": None if t.parallel is None else {axis: t.parallel.get(axis) for axis in AXES},
         "kernels": t.kernels,
         "kernel_sum_us": us(t.kernel_sum_ns),
         "busy_us": us(t.busy_ns),

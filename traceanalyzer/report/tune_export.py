@@ -16,8 +16,10 @@ from traceanalyzer.tune.policy import Policy
 SCHEMA = "traceanalyzer/export/1"
 
 
-def document(kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON document of ``tune export``."""
+def document(
+    kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str], patch: str | None = None
+) -> dict[str, Any]:
+    """Return the JSON document of ``tune export``; ``patch`` is the text of one that no file was named for."""
     return {
         "schema": SCHEMA,
         "kind": kind,
@@ -25,6 +27,7 @@ def document(kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[s
         "m_counts": policy.rows,
         "rules": [{"min_m": rule.min_m, "max_m": rule.max_m, "config": dict(rule.config)} for rule in policy.rules],
         "next": list(steps),
+        "patch": patch,
     }
 
 

@@ -16,18 +16,18 @@ STEP_SCHEMA: dict[str, pl.DataType] = {
     "source": pl.String(),  # vllm, sglang, profiler_step, python, graph_launch, inferred
     "phase": pl.String(),  # decode, prefill, mixed, dummy, unknown
     "complete": pl.Boolean(),  # false: cut off by the start or end of the recording
-    "requests": pl.Int64(),
-    "tokens": pl.Int64(),
-    "kv_tokens": pl.Int64(),
+    "requests": pl.Int64(),  # sequences; null where unknown
+    "tokens": pl.Int64(),  # new tokens; null where unknown
+    "kv_tokens": pl.Int64(),  # tokens of all contexts, new ones included; null where the marker does not tell
     "start_ns": pl.Int64(),  # first device event of the step's longest gap-free run, not a stray early one
-    "end_ns": pl.Int64(),
+    "end_ns": pl.Int64(),  # end of its last device event
     "events": pl.Int64(),  # kernels, copies and memsets
-    "kernels": pl.Int64(),
-    "kernel_sum_ns": pl.Int64(),
+    "kernels": pl.Int64(),  # kernels of the step
+    "kernel_sum_ns": pl.Int64(),  # sum of the kernels' durations
     "busy_ns": pl.Int64(),  # length of the union of the kernels' intervals
-    "span_ns": pl.Int64(),
-    "idle_before_ns": pl.Int64(),
-    "blocks": pl.Int64(),
+    "span_ns": pl.Int64(),  # from start to end
+    "idle_before_ns": pl.Int64(),  # pause between the step before and this one; null for the first
+    "blocks": pl.Int64(),  # transformer blocks
     "period_blocks": pl.Int64(),  # blocks after which the variants repeat; null without blocks
     "method": pl.String(),  # modules, pattern, or null when no blocks were found
     "confidence": pl.Float64(),  # that the blocks are right, 0 to 1; null when none were found
@@ -35,18 +35,18 @@ STEP_SCHEMA: dict[str, pl.DataType] = {
 """One row a step and device."""
 
 BLOCK_SCHEMA: dict[str, pl.DataType] = {
-    "device": pl.Int32(),
-    "step": pl.Int32(),
-    "block": pl.Int32(),
+    "device": pl.Int32(),  # null in a CPU-only trace
+    "step": pl.Int32(),  # number of the step, as in steps
+    "block": pl.Int32(),  # 0, 1, ... in order within the step
     "variant": pl.String(),  # blocks of the same content share one
     "kind": pl.String(),  # sliding, full, dense, moe, mamba, ... where known
-    "first_kernel": pl.String(),
-    "start_ns": pl.Int64(),
-    "end_ns": pl.Int64(),
-    "events": pl.Int64(),
-    "kernels": pl.Int64(),
-    "kernel_sum_ns": pl.Int64(),
-    "busy_ns": pl.Int64(),
+    "first_kernel": pl.String(),  # name of its first kernel
+    "start_ns": pl.Int64(),  # start of its first device event
+    "end_ns": pl.Int64(),  # end of its last device event
+    "events": pl.Int64(),  # kernels, copies and memsets
+    "kernels": pl.Int64(),  # kernels of the block
+    "kernel_sum_ns": pl.Int64(),  # sum of the kernels' durations
+    "busy_ns": pl.Int64(),  # length of the union of the kernels' intervals
 }
 """One row a block, step and device."""
 
@@ -55,8 +55,8 @@ PLACEMENT_SCHEMA: dict[str, pl.DataType] = {
     "graph": pl.Boolean(),  # launched together with others by one graph launch
     "step": pl.Int32(),  # null: outside of any step
     "section": pl.String(),  # prologue, block, epilogue; null outside of steps
-    "block": pl.Int32(),
-    "role": pl.String(),  # one of contracts' roles; other where unknown
+    "block": pl.Int32(),  # number of the block; null outside of blocks
+    "role": pl.String(),  # what it does, such as attention or moe_down; other where unknown
 }
 """Columns that segmentation adds to ``Trace.device_events``."""
 

@@ -1,0 +1,197 @@
+"""columns.md: the columns of the library's frames and of CSV output."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from docs.generate.documents import SCHEMAS, Field, fields, read
+from docs.generate.markdown import join, note, table
+
+HEAD = """
+# Columns
+
+## Frames of the library
+
+Polars frames. Times are Int64 nanoseconds, means Float64; names end in the unit. Null is unknown.
+"""
+
+CSV_HEAD = """
+## CSV output
+
+`--csv` prints a header line and a row a line; an empty field is null. Columns are in this order. Times are µs. `export
+csv`, `export parquet` and `export xlsx` write the same tables.
+"""
+
+UNITS = {"_ns": "ns", "_us": "µs", "_ms": "ms", "_percent": "%", "share": "1 is all", "bytes": "bytes"}
+
+
+class Declared(NamedTuple):
+    """Where a frame's columns are declared, and what gives such a frame."""
+
+    title: str
+    module: str
+    name: str
+
+
+FRAMES = (
+    Declared("Trace.events", "ingest.schema", "EVENT_SCHEMA"),
+    Declared("Segmentation.events: further columns", "segment.result", "PLACEMENT_SCHEMA"),
+    Declared("steps, Segmentation.steps", "segment.result", "STEP_SCHEMA"),
+    Declared("blocks, Segmentation.blocks", "segment.result", "BLOCK_SCHEMA"),
+    Declared("Timeline.top_kernels", "analysis.columns", "TOP_KERNELS"),
+    Declared("Hotspots.rows", "analysis.columns", "HOTSPOT_ROWS"),
+    Declared("Hotspots.copies", "analysis.columns", "HOTSPOT_COPIES"),
+    Declared("Idle.gaps", "analysis.columns", "IDLE_GAPS"),
+    Declared("Idle.host", "analysis.columns", "IDLE_HOST"),
+    Declared("Idle.totals", "analysis.columns", "IDLE_TOTALS"),
+    Declared("Diff.rows", "analysis.columns", "DIFF_ROWS"),
+    Declared("Diff.matched", "analysis.columns", "DIFF_MATCHED"),
+    Declared("Roofline.kernels", "analysis.columns", "ROOFLINE_KERNELS"),
+    Declared("RankComparison.collectives", "ranks.columns", "COLLECTIVES"),
+    Declared("RankComparison.waits", "ranks.columns", "WAITS"),
+    Declared("RankComparison.causes", "ranks.causes", "CAUSE_SCHEMA"),
+    Declared("RankComparison.unpaired", "ranks.columns", "UNPAIRED"),
+    Declared("RankComparison.per_rank", "ranks.columns", "PER_RANK"),
+    Declared("RankComparison.by_step", "ranks.columns", "BY_STEP"),
+    Declared("RankComparison.per_step", "ranks.columns", "PER_STEP"),
+    Declared("RankComparison.dummies", "ranks.columns", "DUMMIES"),
+    Declared("RankComparison.calls", "ranks.columns", "CALLS"),
+    Declared("Pipeline.stages", "ranks.columns", "STAGES"),
+)
+"""Every frame of a result, in the order of the page."""
+
+
+class Csv(NamedTuple):
+    """CSV columns, and the list of a JSON document whose entries are its rows."""
+
+    title: str
+    module: str
+    name: str
+    schema: str
+    path: str
+
+
+CSV_TABLES = (
+    Csv("blocks --csv", "report.blocks", "CSV_COLUMNS", "blocks", "timelines[].steps[].blocks[]"),
+    Csv("hotspots --csv; kernels, roles", "report.hotspots", "CSV_COLUMNS", "hotspots", "rows[]"),
+    Csv("idle --csv; gaps", "report.idle", "CSV_COLUMNS", "idle", "gaps[]"),
+    Csv("diff --csv", "report.diff", "CSV_COLUMNS", "diff", "rows[]"),
+    Csv("roofline --csv", "report.roofline", "CSV_COLUMNS", "roofline", "rows[]"),
+    Csv("ranks --csv", "report.ranks", "CSV_COLUMNS", "ranks", "per_rank[]"),
+    Csv("serving show --csv", "report.serving", "SHOW_CSV_COLUMNS", "serving-results", "series[].results[]"),
+    Csv("serving compare --csv", "report.serving", "COMPARE_CSV_COLUMNS", "serving", "metrics[]"),
+    Csv("serving compare --layouts --csv", "report.serving_layouts", "CSV_COLUMNS", "serving-layouts", "ratios[]"),
+)
+EXPORTED = (
+    ("export: steps", "STEP_COLUMNS", ("segment.result", "STEP_SCHEMA")),
+    ("export: events", "EVENT_COLUMNS", ("segment.result", "PLACEMENT_SCHEMA"), ("ingest.schema", "EVENT_SCHEMA")),
+)
+"""Tables that only ``export`` writes: frames with their times in µs."""
+
+FROM_OUTSIDE = {
+    "blocks": {
+        "rank": "rank in the job",
+        "device": "number of the GPU",
+        "step": "number of the step",
+        "phase": "what the step does",
+        "complete": "whether the recording holds the whole step",
+        "block": "number of the block, from 0",
+    },
+    "serving-results": {"result": "name of the configuration"},
+}
+"""Columns that a document has outside of the list."""
+
+MORE = {
+    "serving-results": "Then one column for each metric that occurs, by the key of vllm bench; the unit is in the key.",
+}
+
+
+def page() -> str:
+    """Return the page's text."""
+    parts = [note("the declarations in the code, and docs/schemas"), HEAD.strip()]
+    for frame in FRAMES:
+        declared = columns(frame.module, frame.name)
+        rows = [(f"`{name}`", type_, unit(name), told) for name, (type_, told) in declared.items()]
+        parts += [f"### {frame.title}", table(("column", "type", "unit", "meaning"), rows)]
+    parts.append(CSV_HEAD.strip())
+    for csv in CSV_TABLES:
+        rows = [(f"`{name}`", f.type, f.unit or unit(name), _with_null(f)) for name, f in csv_fields(csv).items()]
+        more = [MORE[csv.schema]] if csv.schema in MORE else []
+        parts += [f"### {csv.title}", table(("column", "type", "unit", "meaning"), rows), *more]
+    for title, name, *sources in EXPORTED:
+        known = {key: value for source in sources for key, value in columns(*source).items()}
+        rows = [(f"`{c}`", *exported(c, known)) for c in getattr(_module("report.table_files"), name)]
+        parts += [f"### {title}", table(("column", "type", "unit", "meaning"), rows)]
+    return join(*parts)
+
+
+def columns(module: str, name: str) -> dict[str, tuple[str, str]]:
+    """Return the columns that a module declares: name -> (type, meaning).
+
+    The meaning is the comment at the end of the column's line; empty where there is none.
+    """
+    loaded = _module(module)
+    assert loaded.__file__ is not None
+    declared = getattr(loaded, name)
+    told = _comments(Path(loaded.__file__), name)
+    return {column: (str(dtype), told.get(column, "")) for column, dtype in declared.items()}
+
+
+def _module(name: str) -> Any:
+    return import_module(f"traceanalyzer.{name}")
+
+
+def _comments(path: Path, name: str) -> dict[str, str]:
+    """Return the comments behind the keys of a dictionary that a module assigns to ``name``."""
+    found: dict[str, str] = {}
+    inside, key = False, None
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.NAME and token.start[1] == 0:
+            inside = token.string == name
+        elif inside and token.type == tokenize.STRING and token.line.lstrip().startswith(token.string):
+            key = token.string.strip("\"'")
+        elif inside and token.type == tokenize.COMMENT and key is not None:
+            found[key] = token.string.lstrip("# ")
+            key = None
+    return found
+
+
+def csv_fields(csv: Csv) -> dict[str, Field]:
+    """Return what each column of a CSV output is; a column that nothing tells of is absent."""
+    schema = read(SCHEMAS / f"{csv.schema}.json")
+    told = {f.path.removeprefix(f"{csv.path}."): f for f in fields(schema) if f.path.startswith(f"{csv.path}.")}
+    outside = FROM_OUTSIDE.get(csv.schema, {})
+    found = {}
+    for column in getattr(_module(csv.module), csv.name):
+        if column in outside:
+            found[column] = Field(column, "", "", outside[column], "")
+        elif column in told:
+            found[column] = told[column]
+        elif csv.schema == "blocks" and column.endswith("_us"):
+            found[column] = Field(column, "number", "µs", f"kernel time of the role {column[:-3]}", "it does not occur")
+    return found
+
+
+def exported(column: str, known: dict[str, tuple[str, str]]) -> tuple[str, str, str]:
+    """Return type, unit and meaning of a column of an exported frame, whose times are µs.
+
+    Raises:
+        KeyError: nothing tells of the column.
+    """
+    source = {"category": "cat"}.get(column, column)
+    in_ns = f"{source[:-3]}_ns" if source.endswith("_us") else source
+    type_, told = known[in_ns]
+    return "Float64" if in_ns != source else type_.replace("Categorical", "String"), unit(column), told
+
+
+def unit(column: str) -> str:
+    """Return the unit that a column's name ends in; empty for counts and text."""
+    return next((unit for ending, unit in UNITS.items() if column.endswith(ending)), "")
+
+
+def _with_null(field: Field) -> str:
+    return f"{field.meaning} Empty: {field.null}." if field.null else field.meaning
