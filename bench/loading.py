@@ -57,6 +57,7 @@ class Row:
         size_mb: of the input, as asked for.
         route: key of ``ROUTES``.
         runs: one entry a repetition.
+        warmups: uncounted runs before.
         skipped: why there are none, or no more.
         answer: ``equal``, or in what it differs; null where nothing was answered.
     """
@@ -65,6 +66,7 @@ class Row:
     size_mb: int
     route: str
     runs: list[dict[str, Any]] = field(default_factory=list)
+    warmups: int = 0
     skipped: str | None = None
     answer: str | None = None
 
@@ -101,7 +103,7 @@ class Loading:
 
     def _compare(self, kind: str, size: int, repeats: Mapping[str, int]) -> None:
         file = self._input(kind, size)
-        rows = {route: Row(kind, size, route) for route in repeats}
+        rows = {route: Row(kind, size, route, warmups=self.options.warmups_of(kind, route, size)) for route in repeats}
         self.rows += rows.values()
         for route, row in rows.items():
             row.skipped = self._too_much(row, file.raw_mb) if ROUTES[route].possible else "not installed"
@@ -112,7 +114,7 @@ class Loading:
         if "store" in left:
             self._once("store", file)
         for route in left:
-            for _ in range(self.options.warmups_of(kind, route, size)):
+            for _ in range(rows[route].warmups):
                 if not rows[route].skipped:
                     rows[route].skipped = _failure(self._once(route, file))
         for repetition, route in interleaved(left):
@@ -167,6 +169,7 @@ class Loading:
             "HTA_DISABLE_NS_ROUNDING": "1",
             "TMPDIR": str(self.folder),
         }
+        _into_page_cache(file.path)
         try:
             command = [sys.executable, "-m", "bench.routes", route, str(file.path)]
             return measure(command, environment, self.options.limits_of(route))
@@ -196,6 +199,13 @@ class Loading:
                 "device_events": known.events if known else None,
             }
         )
+
+
+def _into_page_cache(path: Path) -> None:
+    """Read a file, so that a route that filled the memory does not slow down the next one."""
+    with path.open("rb") as opened:
+        while opened.read(1 << 24):
+            pass
 
 
 def _entry(repetition: int, run: Run) -> dict[str, Any]:

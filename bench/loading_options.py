@@ -91,10 +91,16 @@ class Options:
             "sizes_mb": list(self.sizes),
             "repeats": self.repeats,
             "warmups": self.warmups,
+            "repeats_at": _told(self.repeats_at),
+            "warmups_at": _told(self.warmups_at),
             "retries": self.retries,
-            "limit_s": {",".join(sorted(rule.words)) or "all": rule.number for rule in self.limit},
+            "limit_s": _told(self.limit),
             "memory_limit_mb": round(self.memory_limit),
         }
+
+
+def _told(rules: Sequence[Rule]) -> dict[str, float]:
+    return {",".join(sorted(rule.words)) or "all": rule.number for rule in rules}
 
 
 def options_from(arguments: Sequence[str]) -> Options:

@@ -99,7 +99,10 @@ def ijson(path: str) -> Answer:
 
 
 def duckdb(path: str) -> Answer:
-    """Ask in SQL, the types of the fields that are needed stated."""
+    """Ask in SQL, the types of the fields that are needed stated.
+
+    Form and records are stated too: left to detection, DuckDB takes several passes.
+    """
     import duckdb as library
 
     fields = "STRUCT(cat VARCHAR, name VARCHAR, dur DECIMAL(18, 3))[]"
@@ -108,7 +111,10 @@ def duckdb(path: str) -> Answer:
         SELECT event.name, CAST(sum(event.dur) * 1000 AS BIGINT), count(*)
         FROM (
             SELECT unnest(traceEvents) AS event
-            FROM read_json(?, columns = {{traceEvents: '{fields}'}}, maximum_object_size = {_object_size(path)})
+            FROM read_json(
+                ?, format = 'unstructured', records = true, columns = {{traceEvents: '{fields}'}},
+                maximum_object_size = {_object_size(path)}
+            )
         )
         WHERE event.cat IN {DEVICE} AND event.dur > 0
         GROUP BY event.name

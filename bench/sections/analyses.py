@@ -33,7 +33,7 @@ def render(document: dict[str, Any]) -> str:
     told = (
         f"Inputs: {number(sizes['trace'])} MB of raw JSON ({DESCRIPTIONS[results['kind']]}), a second of "
         f"{number(sizes['after'])} MB for `diff`, and for `ranks` {results['ranks']} generated traces of "
-        f"{number(sizes['ranks'] / results['ranks'])} MB each. Medians of {document['settings']['repeats']} runs, in "
+        f"{number(sizes['ranks'] / results['ranks'])} MB each. Medians (runs: {document['settings']['repeats']}), in "
         "brackets the smallest and the largest. A command's time includes starting Python and printing; the library "
         "call's does not include imports."
     )

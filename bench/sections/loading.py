@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,23 +20,20 @@ HEADER = ("route", "wall s", "CPU s", "peak MB", "MB/s", "times ours", "answer")
 def render(document: dict[str, Any]) -> str:
     """Return a table for each input, and what must be known to read it."""
     results = document["results"]
-    parts = [context(document), _reading(document)]
+    parts = [context(document), READING]
     for file in results["inputs"]:
         rows = [row for row in results["rows"] if _of(row, file)]
-        parts.append(f"**{_title(file)}**")
-        parts.append(table(HEADER, [_line(row, rows, file["raw_mb"]) for row in rows]))
+        parts.append(f"**{_title(file)}** ({_plan(_usual(rows))} unless the table says so)")
+        parts.append(table(HEADER, [_line(row, rows, _usual(rows), file["raw_mb"]) for row in rows]))
     parts.append(_others(results["rows"]))
     return "\n\n".join(parts)
 
 
-def _reading(document: Mapping[str, Any]) -> str:
-    settings = document["settings"]
-    return (
-        f"Medians, in brackets smallest and largest of the runs ({settings['repeats']} unless the table says so), "
-        f"after {settings['warmups']} uncounted. `times ours` is the wall time in relation to traceanalyzer's in the "
-        "same repetition: above 1 the route is slower. `peak MB` is the largest sum of the resident sets of a route's "
-        "processes. `MB/s` is raw JSON by wall time."
-    )
+READING = (
+    "Medians, in brackets the smallest and the largest of the runs. `times ours` is the wall time in relation to "
+    "traceanalyzer's in the same repetition: above 1 the route is slower. `peak MB` is the largest sum of the resident "
+    "sets of a route's processes. `MB/s` is raw JSON by wall time."
+)
 
 
 def _title(file: Mapping[str, Any]) -> str:
@@ -49,15 +47,27 @@ def _of(row: Mapping[str, Any], file: Mapping[str, Any]) -> bool:
     return (row["kind"], row["size_mb"]) == (file["kind"], file["size_mb"])
 
 
-def _line(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], raw_mb: float) -> list[str]:
+def _usual(rows: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Return how many runs and uncounted runs before most routes had."""
+    counts = Counter((len(row["runs"]), row["warmups"]) for row in rows if row["runs"])
+    return counts.most_common(1)[0][0] if counts else (0, 0)
+
+
+def _plan(runs_and_warmups: tuple[int, int]) -> str:
+    runs, warmups = runs_and_warmups
+    return f"{runs} {'run' if runs == 1 else 'runs'} after {warmups} uncounted"
+
+
+def _line(
+    row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], usual: tuple[int, int], raw_mb: float
+) -> list[str]:
     title = ROUTES[row["route"]].title
     if not row["runs"]:
         return [title, "", "", "", "", "", row["skipped"] or "not run"]
-    most = max(len(other["runs"]) for other in rows)
     wall = spread([run["wall_s"] for run in row["runs"]])
-    runs = len(row["runs"])
+    plan = (len(row["runs"]), row["warmups"])
     return [
-        title if runs == most else f"{title} ({runs} {'run' if runs == 1 else 'runs'})",
+        title if plan == usual else f"{title} ({_plan(plan)})",
         within(wall),
         number(spread([run["cpu_s"] for run in row["runs"]])["median"]),
         number(max(run["peak_mb"] for run in row["runs"])),

@@ -41,7 +41,15 @@ def loaded() -> dict[str, Any]:
         for size in (50, 500)
     ]
     rows = [
-        {"kind": "kernels", "size_mb": size, "route": route, "runs": runs, "skipped": skipped, "answer": answer}
+        {
+            "kind": "kernels",
+            "size_mb": size,
+            "route": route,
+            "runs": runs,
+            "warmups": 1,
+            "skipped": skipped,
+            "answer": answer,
+        }
         for size, route, runs, skipped, answer in [
             (50, "traceanalyzer", [run(0, 1.0), run(1, 2.0)], None, "equal"),
             (50, "hta", [run(0, 10.0), run(1, 40.0)], None, "5 events instead of 500"),
@@ -89,6 +97,7 @@ def test_a_table_gives_ratios_by_pair_and_shows_what_disagrees_or_was_skipped() 
         "| HTA | 25.0 (10.0–40.0) | 25.0 | 100 | 2.00 | 15.0 (10.0–20.0) | DISAGREES: 5 events instead of 500 |" in text
     )
     assert "| HTA |  |  |  |  |  | would take about 300 s, the limit is 60 s |" in text
+    assert "no Python functions** (2 runs after 1 uncounted unless the table says so)" in text
     assert "Measured 2026-01-02 on A processor, 2 cores, 24 GB" in text
 
 
