@@ -9,11 +9,12 @@ import polars as pl
 from traceanalyzer.analysis.advice import Finding
 from traceanalyzer.analysis.redundancy import redundancies
 from traceanalyzer.analysis.roofline.ceilings import Ceilings, default_ceilings, proven
-from traceanalyzer.analysis.roofline.checks import cross_checks, kind_checks
+from traceanalyzer.analysis.roofline.checks import cross_checks, kind_checks, message_checks
 from traceanalyzer.analysis.roofline.facts import execution_of, layout_of, trace_facts
 from traceanalyzer.analysis.roofline.findings import with_findings
 from traceanalyzer.analysis.roofline.join import join_work, with_shape_work
 from traceanalyzer.analysis.roofline.latency import latency_floor
+from traceanalyzer.analysis.roofline.messages import with_messages
 from traceanalyzer.analysis.roofline.model_work import layer_kinds, model_ops
 from traceanalyzer.analysis.roofline.parts import with_parts
 from traceanalyzer.analysis.roofline.reasons import reasons_of
@@ -109,7 +110,9 @@ def _subject(trace: Trace, request: Request) -> _Subject:
     device = _device(trace, scope, request.gpu)
     redundant = tuple(found.name for found in redundancies(trace))
     kernels = with_parts(
-        with_shape_work(shaped), redundant, own_rows=scope.kernels["block"].null_count() == scope.kernels.height
+        with_messages(trace, with_shape_work(shaped)),
+        redundant,
+        own_rows=scope.kernels["block"].null_count() == scope.kernels.height,
     )
     return _Subject(
         trace=trace,
@@ -172,7 +175,7 @@ def _assess(subject: _Subject, choice: ModelChoice) -> Roofline:
         kernels=kernels,
         basis=_basis(subject, choice, modelled, ceilings),
     )
-    checks = cross_checks(kernels) + kind_checks(kernels) if choice.model else []
+    checks = [*cross_checks(kernels), *message_checks(kernels), *kind_checks(kernels)] if choice.model else []
     return with_findings(result, [*modelled.findings, *checks])
 
 

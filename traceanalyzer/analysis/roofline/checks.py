@@ -37,6 +37,19 @@ def cross_checks(kernels: pl.DataFrame) -> list[Finding]:
     ]
 
 
+def message_checks(kernels: pl.DataFrame) -> list[Finding]:
+    """Compare the bytes of collectives that the trace states with those of the model."""
+    both = kernels.filter(pl.col("role") == "communication", pl.col("source") == "shapes", pl.col("model_bytes") > 0)
+    stated, modelled = float(both["bytes"].sum()), float(both["model_bytes"].sum())
+    if both.is_empty() or abs(stated / modelled - 1) <= TOLERANCE:
+        return []
+    text = (
+        f"communication: the messages that the trace states ({both['message'][0]}) are {stated / modelled:.2f} times "
+        "the bytes of the model. The trace is believed; the parallel layout or the workload is not what ran."
+    )
+    return [Finding("shape_mismatch", text, None)]
+
+
 def kind_checks(kernels: pl.DataFrame) -> list[Finding]:
     """Say where attention times tell other layers to be the sliding ones than the model does."""
     if "attention_kind" not in kernels.columns:

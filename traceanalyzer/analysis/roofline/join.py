@@ -81,7 +81,7 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
     """Give each kernel its share of the work.
 
     Args:
-        kernels: with GROUP, workload, dur_ns and the columns of ``with_shape_work``.
+        kernels: with GROUP, workload, dur_ns and the columns of ``with_shape_work`` and ``with_messages``.
         ops: of ``model_ops``; null without a model.
         ceilings: the roofs; null without a GPU.
 
@@ -89,7 +89,7 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
         kernels with WORK, dtype, source (``shapes``, ``model`` or null), notes, communication; and what the model
         says where shapes took precedence, as model_flops and model_bytes.
     """
-    from_shapes = _priced_shapes(kernels, ceilings)
+    from_shapes = _with_messages(_priced_shapes(kernels, ceilings), ceilings, whole=ops is not None)
     grouped = from_shapes.with_columns(
         group_ns=pl.col("dur_ns").sum().over(GROUP),
         group_kernels=pl.len().over(GROUP),
@@ -142,6 +142,37 @@ def _priced_shapes(kernels: pl.DataFrame, ceilings: Ceilings | None) -> pl.DataF
         dtype=pl.when(pl.col("what").is_not_null()).then("dtype"),
     )
     return priced(with_times, ceilings)
+
+
+def _with_messages(kernels: pl.DataFrame, ceilings: Ceilings | None, *, whole: bool) -> pl.DataFrame:
+    """Give collectives the bytes that the trace states, over the bandwidth of the GPU's links.
+
+    Args:
+        kernels: of ``_priced_shapes``.
+        ceilings: the roofs; null without a GPU.
+        whole: leave a group to the model where the trace does not state all of its collectives.
+    """
+    stated = pl.col("wire_bytes").is_not_null()
+    communicates = pl.col("role") == "communication"
+    use = stated & (stated | ~communicates).all().over(GROUP) if whole else stated
+    link = ceilings.gpu.link_gbps if ceilings else None
+    unknown = pl.lit(
+        "" if link or not ceilings else f"\nthe bandwidth between GPUs is not known for {ceilings.gpu.name}"
+    )
+    time = pl.col("wire_bytes") / link if link else pl.lit(None, dtype=pl.Float64)
+    values = {
+        "flops": pl.lit(0.0),
+        "bytes": pl.col("wire_bytes"),
+        "compute_ns": pl.lit(0.0),
+        "memory_ns": time,
+        "floor_ns": time,
+        "reachable_ns": time,
+        "source": pl.lit("shapes"),
+        "notes": pl.col("message") + unknown,
+    }
+    return kernels.with_columns(
+        pl.when(use).then(value).otherwise(pl.col(name)).alias(name) for name, value in values.items()
+    )
 
 
 def _by_role(ops: pl.DataFrame) -> pl.DataFrame:

@@ -83,7 +83,7 @@ def layer_kinds(model: Architecture) -> pl.DataFrame:
 
 
 def _by_place(op: Op, mla: Mla | None) -> list[Op]:
-    """Split the products that latent attention absorbs: W_UK stands with the queries' projections, W_UV with the output.
+    """Split the products that latent attention absorbs: W_UK is done with the queries' projections, W_UV with o_proj.
 
     Of H heads, W_UK is [nope, r] and turns nope values of each query into r; W_UV is [r, v].
     """
