@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator
 
 import click
+from click.testing import CliRunner
 
 from docs.generate.markdown import join, note
 from traceanalyzer.cli.main import cli
@@ -41,21 +41,15 @@ def page() -> str:
     found = list(commands())
     lines = [f"{'  ' * (len(words) - 2)}- [{' '.join(words[1:])}](#{_anchor(words)})" for words, _ in found[1:]]
     parts = [note("the commands"), HEAD.strip(), "\n".join(lines)]
-    for words, command in found:
-        parts += [f"## {' '.join(words)}", f"```text\n{help_of(words, command)}\n```"]
+    for words, _ in found:
+        parts += [f"## {' '.join(words)}", f"```text\n{help_of(words)}\n```"]
     return join(*parts)
 
 
-def help_of(words: tuple[str, ...], command: click.Command) -> str:
+def help_of(words: tuple[str, ...]) -> str:
     """Return what --help prints, at a fixed width."""
-    context: click.Context | None = None
-    for word in words:
-        # Only the last of these contexts has a command of its own; the others give the usage line its words.
-        context = click.Context(
-            command, parent=context, info_name=word, terminal_width=WIDTH, help_option_names=["-h", "--help"]
-        )
-    assert context is not None
-    return "\n".join(line.rstrip() for line in inspect.cleandoc(command.get_help(context)).splitlines())
+    result = CliRunner().invoke(cli, [*words[1:], "--help"], prog_name=words[0], terminal_width=WIDTH)
+    return "\n".join(line.rstrip() for line in result.output.strip().splitlines())
 
 
 def _anchor(words: tuple[str, ...]) -> str:

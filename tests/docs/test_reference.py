@@ -164,3 +164,8 @@ def test_the_page_of_documents_has_every_schema() -> None:
     text = (FOLDER / "json.md").read_text(encoding="utf-8")
     for path in SCHEMAS.glob("*.json"):
         assert f"\n## {path.stem}\n" in text
+
+
+def test_every_page_is_in_the_index() -> None:
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\((\w+\.md)\)", text)) == {path.name for path in FOLDER.glob("*.md")} - {"README.md"}
