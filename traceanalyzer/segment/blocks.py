@@ -20,6 +20,7 @@ from traceanalyzer.segment.anchors import Anchor, find_anchors
 from traceanalyzer.segment.borders import Layout, head_of_norm, tail_end
 from traceanalyzer.segment.confidence import rate
 from traceanalyzer.segment.cut import Cut, cut_from_spans
+from traceanalyzer.segment.post_norm import closing_norms
 from traceanalyzer.segment.repetition import find_repetition
 from traceanalyzer.segment.vocabulary import IntArray, Vocabulary
 
@@ -44,7 +45,7 @@ def find_blocks(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int] 
         return find_repetition(tokens, vocabulary)
     cut = cut_from_spans(len(tokens), starts, ends, 1.0)
     confidence = rate(tokens, starts, ends, agreement, plan.cost)
-    return Cut(cut.block_of, cut.count, confidence)
+    return closing_norms(tokens, vocabulary, Cut(cut.block_of, cut.count, confidence))
 
 
 def _plausible(layout: Layout, starts: list[int], ends: list[int]) -> bool:

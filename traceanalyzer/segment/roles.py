@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from traceanalyzer.segment.post_norm import has_pooler
 from traceanalyzer.segment.vocabulary import (
     COMM,
     EMBED,
@@ -318,6 +319,8 @@ def _behind(tokens: IntArray, durations: IntArray, vocabulary: Vocabulary) -> li
     classes = vocabulary.classes[tokens]
     roles: list[str | None] = [vocabulary.roles[token] for token in tokens.tolist()]
     products = np.flatnonzero(classes == GEMM)
+    if SAMPLE not in classes and has_pooler(tokens, vocabulary):
+        products = products[:0]
     times = durations[products]
     head = int(products[(times >= _LIKE_THE_LONGEST * times.max()).argmax()]) if len(products) else -1
     for position, token in enumerate(tokens.tolist()):
