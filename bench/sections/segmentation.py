@@ -1,0 +1,94 @@
+"""How often steps and blocks are exactly right, and what the reported confidence is worth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.sections.text import table
+
+RESULTS = "segmentation"
+ORDER = 50
+
+
+def render(document: dict[str, Any]) -> str:
+    """Return rates, errors and calibration."""
+    found, settings = document["results"], document["settings"]
+    rate, calibration = found["all"], found["calibration"]
+    first = settings["first_seed"]
+    parts = [
+        f"**{_percent(rate)} of {rate['of']:,} traces are exactly right** (95 % interval {_interval(rate)}). "
+        f"Seeds {first:,} to {first + settings['seeds'] - 1:,}, which neither tests nor development used; "
+        f"{document['date']}, {_commit(document)}.",
+        "Intervals are Wilson's, 95 %. A trace with several troubles counts under each.",
+        *(
+            f"**By {name}**\n\n"
+            + table((name, "traces", "exactly right", "interval"), [_line(*each) for each in groups.items()])
+            for name, groups in found["by"].items()
+        ),
+        "**Errors**, each trace under its gravest",
+        table(
+            ("what is wrong", "traces", "of them with trouble in the recording", "most often", "seeds, for example"),
+            [_error(each) for each in found["errors"]],
+        ),
+        "**Confidence.** Of each trace the complete step with the lowest confidence; right when all of its blocks are. "
+        f"{found['without_claim']:,} traces have no such step: none was found, or none with blocks.",
+        _scores(calibration["traces"]),
+        _bins(calibration["traces"]),
+        "The same on bare sequences of kernel names, one step of each model, with a share of the kernels lost and half "
+        "as many of the others renamed. Where what is left has two readings, one of them counts as wrong.",
+        _scores(calibration["sequences"]),
+        _bins(calibration["sequences"]),
+        table(
+            ("kernels lost", "sequences", "exactly right", "interval"),
+            [_line(f"{100 * each['rate']:g} %", each) for each in found["sequences_by_rate"]],
+        ),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _commit(document: dict[str, Any]) -> str:
+    return f"commit {document['commit']}" if document.get("commit") else "outside of a working copy"
+
+
+def _line(name: str, rate: dict[str, Any]) -> tuple[str, ...]:
+    return (name, f"{rate['of']:,}", _percent(rate), _interval(rate))
+
+
+def _percent(rate: dict[str, Any]) -> str:
+    return f"{100 * rate['right'] / rate['of']:.2f} %" if rate["of"] else "–"
+
+
+def _interval(rate: dict[str, Any]) -> str:
+    return f"{100 * rate['low']:.1f} to {100 * rate['high']:.1f} %" if rate["of"] else "–"
+
+
+def _error(each: dict[str, Any]) -> tuple[str, ...]:
+    families = "; ".join(f"{name} ({count})" for name, count in each["families"].items())
+    seeds = ", ".join(map(str, each["seeds"]))
+    return (each["kind"], f"{each['traces']:,}", f"{each['troubled']:,}", families, seeds)
+
+
+def _scores(found: dict[str, Any]) -> str:
+    if not found["claims"]:
+        return ""
+    separation = "not defined, since all are alike" if found["auc"] is None else f"{found['auc']:.3f}"
+    return (
+        f"{found['claims']:,} claims, {100 * found['right'] / found['claims']:.1f} % right. A right one has "
+        f"the higher confidence with probability {separation} (AUC); Brier score {found['brier']:.3f}; expected "
+        f"calibration error {found['error']:.3f}, over the bins below."
+    )
+
+
+def _bins(found: dict[str, Any]) -> str:
+    if not found["claims"]:
+        return ""
+    rows = [
+        (
+            f"{each['from']:g} to {each['to']:g}",
+            f"{each['of']:,}",
+            "–" if each["mean"] is None else f"{each['mean']:.3f}",
+            *(_percent(each), _interval(each)),
+        )
+        for each in found["bins"]
+    ]
+    return table(("confidence", "claims", "mean confidence", "right", "interval"), rows)
