@@ -11,6 +11,7 @@ import polars as pl
 
 from traceanalyzer.display import facts_html
 from traceanalyzer.ingest import Effort, IngestResult, Source, Store, TraceMetadata, ingest
+from traceanalyzer.ingest.derived import Derived
 from traceanalyzer.ingest.ranks import missing_ranks, world_size
 from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
 from traceanalyzer.problems import TraceError, TraceWarning
@@ -25,17 +26,25 @@ class Trace:
         events: every complete event, columns of ``ingest.schema.EVENT_SCHEMA``; ``start_ns`` is relative to
             ``metadata.base_ns``. Lazy: a filter or projection reads only what it needs.
         store: where the events lie, when they lie in a store.
+        derived: where results may be kept for the next command; null where nothing may be kept.
     """
 
     metadata: TraceMetadata
     events: pl.LazyFrame
     store: Store | None = None
+    derived: Derived | None = None
 
     @classmethod
-    def from_store(cls, store: Store) -> Trace:
-        """Open an ingested trace; nothing is read until a view is asked for."""
+    def from_store(cls, store: Store, *, keep: bool = True) -> Trace:
+        """Open an ingested trace; nothing is read until a view is asked for.
+
+        Args:
+            store: the trace.
+            keep: whether results may be read from files beside its events, and written there.
+        """
         base = store.metadata.base_ns
-        return cls(store.metadata, store.scan().with_columns(pl.col("start_ns") - base), store)
+        derived = Derived.beside(store) if keep else None
+        return cls(store.metadata, store.scan().with_columns(pl.col("start_ns") - base), store, derived)
 
     def events_of(self, *categories: str) -> pl.LazyFrame:
         """Return the events of some categories; of a store only the files that hold them are read."""
@@ -144,9 +153,9 @@ class TraceSet:
     effort: Effort | None = None
 
     @classmethod
-    def from_result(cls, result: IngestResult) -> TraceSet:
-        """Open what ingest yielded."""
-        traces = [Trace.from_store(store) for store in result.stores]
+    def from_result(cls, result: IngestResult, *, keep: bool = True) -> TraceSet:
+        """Open what ingest yielded; for ``keep`` see ``Trace.from_store``."""
+        traces = [Trace.from_store(store, keep=keep) for store in result.stores]
         by_rank = sorted(traces, key=lambda trace: (trace.rank is None, trace.rank or 0))
         return cls(tuple(by_rank), result.sources, result.warnings, result.effort)
 
@@ -185,14 +194,15 @@ def open_traces(
     Args:
         paths: where to look.
         output: a directory that keeps the ingested stores; null for the cache only.
-        cache: whether the cache may be read and written.
+        cache: whether the cache, and results kept in stores, may be read and written.
         progress: called with bytes read so far and bytes in all (null when unknown).
 
     Raises:
         TraceError: no path holds a usable trace.
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    return TraceSet.from_result(ingest([str(path) for path in given], output=output, cache=cache, progress=progress))
+    result = ingest([str(path) for path in given], output=output, cache=cache, progress=progress)
+    return TraceSet.from_result(result, keep=cache)
 
 
 def open_trace(path: str | Path) -> Trace:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.segment import kept
 from traceanalyzer.segment.alignment import begins, carry_over
 from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
@@ -45,10 +46,15 @@ _CACHE: WeakKeyDictionary[Trace, Segmentation] = WeakKeyDictionary()
 def segment(trace: Trace) -> Segmentation:
     """Cut a trace into steps, transformer blocks and roles. The result is kept as long as the trace is.
 
+    Where the trace lies in a store that may be written, it is kept there too, for the next command.
     Each device is segmented on its own; in a CPU-only trace leaf ops stand in for kernels.
     """
     if trace not in _CACHE:
-        _CACHE[trace] = cut_up(trace)
+        found = kept.load(trace)
+        if found is None:
+            found = cut_up(trace)
+            kept.keep(trace, found)
+        _CACHE[trace] = found
     return _CACHE[trace]
 
 
