@@ -5,12 +5,14 @@ Every seed is a trace of a model that no test and no development used: seeds cou
 same troubles (``segmentation_models``). A trace is right when every step has exactly its events, is told complete or
 not, and every block has exactly its events (``segmentation_trials``).
 
-``--rows FILE`` keeps the outcome of every seed, one JSON line each, and goes on where an earlier run stopped.
+``--rows FILE`` keeps the outcome of every seed, one JSON line each, and goes on where an earlier run stopped; outcomes of
+other code are not used.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -18,9 +20,17 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from bench.environment import ROOT
 from bench.segmentation_summary import summary
 
 FIRST = 1_000_000
+CODE = (
+    "traceanalyzer/segment/*.py",
+    "traceanalyzer/names/*.py",
+    "traceanalyzer/synthetic/*.py",
+    "bench/segmentation_*.py",
+)
+"""What the outcomes depend on."""
 
 
 def main() -> None:
@@ -29,9 +39,10 @@ def main() -> None:
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     options = _options()
     seeds = range(options.first, options.first + options.seeds)
-    rows = {row["seed"]: row for row in _read(options.rows) if row["seed"] in seeds}
+    code = _code()
+    rows = {row["seed"]: row for row in _read(options.rows, code) if row["seed"] in seeds}
     missing = [seed for seed in seeds if seed not in rows][: options.at_most]
-    for row in _outcomes(missing, options):
+    for row in _outcomes(missing, code, options):
         rows[row["seed"]] = row
     print(f"{len(rows)} of {len(seeds)} seeds")  # noqa: T201
     if len(rows) < len(seeds):
@@ -58,17 +69,28 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _read(rows: Path | None) -> list[dict[str, Any]]:
+def _code() -> str:
+    """Return a digest of the code that the outcomes depend on."""
+    digest = hashlib.sha256()
+    for pattern in CODE:
+        for path in sorted(ROOT.glob(pattern)):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _read(rows: Path | None, code: str) -> list[dict[str, Any]]:
     if rows is None or not rows.exists():
         return []
     # The last line of a run that was stopped may be half a line.
-    return [json.loads(line) for line in rows.read_text().splitlines() if line.endswith("}}")]
+    kept = (json.loads(line) for line in rows.read_text().splitlines() if line.endswith("}}"))
+    return [row for row in kept if row["code"] == code]
 
 
-def _outcomes(seeds: list[int], options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def _outcomes(seeds: list[int], code: str, options: argparse.Namespace) -> Iterable[dict[str, Any]]:
     # Forked processes would inherit locks of polars' threads.
     with get_context("spawn").Pool(options.processes) as pool:
-        for row in pool.imap_unordered(_outcome, [(seed, options.max_layers) for seed in seeds], chunksize=8):
+        for outcome in pool.imap_unordered(_outcome, [(seed, options.max_layers) for seed in seeds], chunksize=8):
+            row = {"code": code, **outcome}
             if options.rows is not None:
                 with options.rows.open("a") as file:
                     file.write(json.dumps(row) + "\n")

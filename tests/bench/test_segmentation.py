@@ -84,9 +84,10 @@ def test_damage_loses_and_renames_and_numbers_what_is_left() -> None:
 
 def test_rows_can_be_gone_on_from_after_a_line_was_cut(tmp_path: Path, rows: list[dict[str, object]]) -> None:
     file = tmp_path / "rows.jsonl"
-    lines = [json.dumps(row) for row in rows]
-    file.write_text("\n".join(lines)[:-20])
-    assert segmentation._read(file) == rows[:-1]
+    kept = [{"code": "now", **row} for row in rows]
+    file.write_text("\n".join(map(json.dumps, [{"code": "before", **rows[0]}, *kept]))[:-20])
+    assert segmentation._read(file, "now") == kept[:-1]
+    assert segmentation._read(tmp_path / "none", "now") == []
 
 
 def test_the_page_shows_rates_errors_and_calibration(rows: list[dict[str, object]]) -> None:
