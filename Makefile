@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SAMPLE := traces/gptoss20b_decode_synthetic.json.gz
 JOBS ?= 2
 
-.PHONY: demo test lint types layers unit slow test-vllm bench reference clean
+.PHONY: demo test lint types layers unit slow test-wheel test-lowest test-vllm bench reference clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,19 @@ unit: $(VENV)/.installed
 slow: $(VENV)/.installed
 	$(BIN)/pytest -m slow
 
+# The wheel in an environment of its own, used without the sources.
+test-wheel: $(VENV)/.installed
+	$(BIN)/pytest -m "slow or not slow" -p no:xdist tests/packaging/test_distributions.py tests/packaging/test_installed.py
+
+# Every dependency at the lower bound that pyproject.toml declares (the oldest Python shows most: PYTHON=python3.10).
+LOWEST := .lowest
+test-lowest: $(VENV)/.installed
+	$(BIN)/python tests/packaging/lowest_bounds.py > lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/pip install --quiet --disable-pip-version-check -c lowest.txt -e '.[dev]'
+	$(LOWEST)/bin/pytest -n $(JOBS) -W ignore::DeprecationWarning  # of old releases about newer ones
+	rm -r $(LOWEST) lowest.txt
+
 # The real server tests: make test-vllm VLLM=folder of a virtual environment that holds vLLM.
 VLLM ?= $(TRACEANALYZER_VLLM_VENV)
 test-vllm: $(VENV)/.installed
@@ -43,7 +56,7 @@ test-vllm: $(VENV)/.installed
 # The benchmarks of docs/benchmarks.md (about an hour; nothing else should run). BENCH: a folder that keeps the inputs.
 BENCH ?= $(or $(TMPDIR),/tmp)/traceanalyzer-bench
 # A run takes minutes where traces are large: fewer of those.
-BENCH_LOADING ?= --repeats-at 2000=3 python=3 hta,500=3 hta,2000=1 python,2000=0 traceanalyzer,python,2000=3 \
+BENCH_LOADING ?= --repeats-at 2000=3 python=3 hta,500=3 hta,python,500=1 hta,2000=1 ijson,2000=1 python,2000=0 traceanalyzer,python,2000=3 \
   store,python,2000=3 json,python,2000=1 --warmups-at 2000=0 hta=0 --limit 600
 BENCH_ANALYSES ?=
 bench: $(VENV)/.installed
@@ -57,4 +70,4 @@ reference: $(VENV)/.installed
 	$(BIN)/python -m docs.generate
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) lowest.txt build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
