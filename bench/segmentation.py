@@ -5,8 +5,8 @@ Every seed is a trace of a model that no test and no development used: seeds cou
 same troubles (``segmentation_models``). A trace is right when every step has exactly its events, is told complete or
 not, and every block has exactly its events (``segmentation_trials``).
 
-``--rows FILE`` keeps the outcome of every seed, one JSON line each, and goes on where an earlier run stopped; outcomes of
-other code are not used.
+``--rows FILE`` keeps the outcome of every seed, one JSON line each, and goes on where an earlier run stopped; outcomes
+of other code are not used.
 """
 
 from __future__ import annotations
