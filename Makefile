@@ -56,8 +56,8 @@ test-vllm: $(VENV)/.installed
 # The benchmarks of docs/benchmarks.md (about an hour; nothing else should run). BENCH: a folder that keeps the inputs.
 BENCH ?= $(or $(TMPDIR),/tmp)/traceanalyzer-bench
 # A run takes minutes where traces are large: fewer of those.
-BENCH_LOADING ?= --repeats-at 2000=3 python=3 hta,500=3 hta,python,500=1 hta,2000=1 ijson,2000=1 python,2000=0 traceanalyzer,python,2000=3 \
-  store,python,2000=3 json,python,2000=1 --warmups-at 2000=0 hta=0 --limit 600
+BENCH_LOADING ?= --repeats-at 2000=3 python=3 hta,500=3 hta,python,500=1 hta,2000=1 ijson,2000=1 python,2000=0 \
+  traceanalyzer,python,2000=3 store,python,2000=3 json,python,2000=1 --warmups-at 2000=0 hta=0 --limit 600
 BENCH_ANALYSES ?=
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
