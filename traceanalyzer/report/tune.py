@@ -339,6 +339,6 @@ def config_label(config: Mapping[str, Any]) -> str:
 
 
 def describe_problem(problem: Problem) -> str:
-    """Return a problem in words, such as ``m=4 n=5760 k=2880 bf16, 4 of 32 experts``."""
-    experts = f", {problem.top_k} of {problem.experts} experts" if problem.experts is not None else ""
+    """Return a problem in words, such as ``m=4 n=5760 k=2880 bf16, top 4 of 32 experts``."""
+    experts = f", top {problem.top_k} of {problem.experts} experts" if problem.experts is not None else ""
     return f"m={problem.m} n={problem.n} k={problem.k} {problem.dtype}{experts}"
