@@ -140,7 +140,7 @@ def test_no_thread_uses_a_worker_after_this_process_gave_up(tmp_path: Path, monk
         raise pool.ListEndedError
 
     monkeypatch.setattr(pool.WindowDecoder, "decode", give_up)
-    windows = [Window(number=n, offset=0, line=1, data=b"{}") for n in range(8)]
+    windows = [Window(number=n, offset=0, line=1, buffer=b"{}") for n in range(8)]
     before = threading.active_count()
     with pytest.raises(pool.ListEndedError):
         pool._Run([cast(pool._Worker, worker)], tmp_path).decode(windows)

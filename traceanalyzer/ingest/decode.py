@@ -101,17 +101,27 @@ def _decode_args(decoder: Any, texts: Iterable[msgspec.Raw]) -> list[Any]:
     return decoder.decode(b"[%b]" % b",".join(texts))  # type: ignore[no-any-return]
 
 
-def decode_text(data: bytes, words: Vocabulary, *, exact: bool, first_index: int = 0) -> Decoded:
+def decode_text(
+    data: bytes, words: Vocabulary, *, exact: bool, first_index: int = 0, size: int | None = None
+) -> Decoded:
     """Turn the text of events (with separators between them, without a list's brackets) into frames.
+
+    Args:
+        data: begins with the text.
+        words: what was seen before; new labels are added.
+        exact: keep times as written.
+        first_index: index of the first event.
+        size: bytes of ``data`` that are the text; null for all.
 
     Raises:
         msgspec.DecodeError, msgspec.ValidationError, RecursionError: not valid JSON, or not events as expected.
         columns.NeedsExactTimes: decode again with ``exact``.
     """
+    end = len(data) if size is None else size
     try:
-        return _decode_lists(_chunks(data), words, exact=exact, first_index=first_index)
+        return _decode_lists(_chunks(data, end), words, exact=exact, first_index=first_index)
     except (msgspec.DecodeError, RecursionError):
-        return _decode_lists([as_list(data, 0, len(data))], words, exact=exact, first_index=first_index)
+        return _decode_lists([as_list(data, 0, end)], words, exact=exact, first_index=first_index)
 
 
 def _decode_lists(texts: Iterable[bytes], words: Vocabulary, *, exact: bool, first_index: int) -> Decoded:
@@ -132,15 +142,15 @@ def build(events: Sequence[Any], words: Vocabulary, *, exact: bool, first_index:
     return rows.decoded(exact=exact)
 
 
-def _chunks(data: bytes) -> Iterator[bytes]:
-    """Cut events into lists that can be decoded one by one.
+def _chunks(data: bytes, size: int) -> Iterator[bytes]:
+    """Cut the first ``size`` bytes, which are events, into lists that can be decoded one by one.
 
     A cut that goes through an event leaves brackets or quotes open, so that what precedes it cannot be decoded.
     """
     start, border = 0, border_like(data)
-    while start < len(data):
-        found = border.search(data, start + CHUNK_BYTES)
-        end, following = (found.start() + 1, found.end()) if found else (len(data), len(data))
+    while start < size:
+        found = border.search(data, start + CHUNK_BYTES, size)
+        end, following = (found.start() + 1, found.end()) if found else (size, size)
         yield as_list(data, start, end)
         start = following
 

@@ -14,14 +14,11 @@ from typing import Any
 import msgspec
 
 from traceanalyzer.ingest.borders import EVENT_BOUNDARY, LOOKAHEAD, border_like, list_end
-from traceanalyzer.problems import TraceWarning
+from traceanalyzer.ingest.text import Text, TextDamaged, TextEnded, decoded_value
 
 MAX_EVENT_BYTES = 64 << 20
-MAX_VALUE_BYTES = 16 << 20
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
-TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\],]', re.DOTALL)
 OBJECT = re.compile(rb'\{\s*"')
-SPACE = re.compile(rb"\s*")
 LOOSE_EVENT = re.compile(rb'\{\s*"(?:ph|cat|name|ts|pid)"')
 
 
@@ -32,17 +29,29 @@ class Window:
     Attributes:
         number: position among the windows.
         offset, line: where it starts in the decompressed file (0-based byte, 1-based line or null).
-        data: the events' text, with separators between them, without the list's brackets.
+        buffer: begins with the events' text, with separators between them, without the list's brackets.
         last: nothing follows in the list.
         cut_off: the file ended before the list did.
+        size: bytes of the buffer that are the window's; null for all of them. (Copying them out would take time.)
     """
 
     number: int
     offset: int
     line: int | None
-    data: bytes
+    buffer: bytes
     last: bool = False
     cut_off: bool = False
+    size: int | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The events' text alone."""
+        return self.buffer[: self.size]
+
+    @property
+    def view(self) -> memoryview:
+        """The events' text alone, not copied."""
+        return memoryview(self.buffer)[: self.size]
 
 
 class NotATrace(Exception):  # noqa: N818  it is an answer, not an error
@@ -57,15 +66,7 @@ class NotATrace(Exception):  # noqa: N818  it is an answer, not an error
         self.damaged = damaged
 
 
-class _Ended(Exception):  # noqa: N818
-    """The text ended inside a value."""
-
-
-class _Damaged(Exception):  # noqa: N818
-    """The text is not JSON here."""
-
-
-class Document:
+class Document(Text):
     """Reads one trace from blocks of text.
 
     Args:
@@ -85,24 +86,14 @@ class Document:
     def __init__(
         self, blocks: Iterable[bytes], window_bytes: int, *, careful: bool = True, count_lines: bool = True
     ) -> None:
+        super().__init__(blocks)
         self.root: dict[str, Any] = {}
-        self.problems: list[TraceWarning] = []
         self.list_root = False
-        self._blocks = iter(blocks)
         self._window_bytes = window_bytes
         self._careful = careful
-        self._buffer = b""
-        self._offset = 0
-        self._line: int | None = 1
         self._count_lines = count_lines
-        self._ended = False
         self._number = 0
         self._border = EVENT_BOUNDARY
-
-    @property
-    def text_bytes(self) -> int:
-        """Bytes of text read so far."""
-        return self._offset + len(self._buffer)
 
     def windows(self) -> Iterator[Window]:
         """Yield the event list in pieces; the root is complete when the last was taken.
@@ -123,40 +114,6 @@ class Document:
         while self._tail_has_more_events():
             self._warn("duplicate_key", "a second traceEvents list was read as a continuation of the first")
             yield from self._event_windows()
-
-    # The buffer.
-
-    def _fill(self, size: int) -> bool:
-        """Have at least ``size`` bytes in the buffer; false where the text ends before."""
-        if len(self._buffer) >= size:
-            return True
-        parts, have = [self._buffer], len(self._buffer)
-        while have < size and not self._ended:
-            block = next(self._blocks, None)
-            if block is None:
-                self._ended = True
-                break
-            parts.append(block)
-            have += len(block)
-        self._buffer = b"".join(parts)
-        return have >= size
-
-    def _drop(self, size: int) -> None:
-        if self._line is not None:
-            self._line += self._buffer.count(b"\n", 0, size)
-        self._offset += size
-        self._buffer = self._buffer[size:]
-
-    def _skip_space(self) -> bytes:
-        """Move to the next byte that is no white space and return it, or b'' at the end."""
-        while True:
-            end = SPACE.match(self._buffer).end()  # type: ignore[union-attr]
-            self._drop(end)
-            if self._buffer or not self._fill(1):
-                return self._buffer[:1]
-
-    def _warn(self, code: str, message: str) -> None:
-        self.problems.append(TraceWarning(code, message, byte_offset=self._offset, line=self._line))
 
     # Before the events.
 
@@ -195,7 +152,7 @@ class Document:
         try:
             end = self._value_end(0)
             event = msgspec.json.decode(self._buffer[:end])
-        except (_Ended, _Damaged, msgspec.DecodeError, RecursionError):
+        except (TextEnded, TextDamaged, msgspec.DecodeError, RecursionError):
             return False
         return isinstance(event, dict) and "ph" in event
 
@@ -203,13 +160,13 @@ class Document:
         """Read keys of the root until the event list begins; false where the root has none."""
         try:
             return self._keys()
-        except _Ended:
+        except TextEnded:
             if self._seek_events():
                 return True
             if not self.root:
                 raise NotATrace("cut off before the first event: the file is incomplete", damaged=True) from None
             raise NotATrace("the file is incomplete: it is cut off before the event list", damaged=True) from None
-        except _Damaged:
+        except TextDamaged:
             if self._seek_events():
                 self._warn("damaged_header", "the part before the event list is not valid JSON and was read in part")
                 return True
@@ -239,12 +196,12 @@ class Document:
                 self._drop(1)
                 continue
             if byte != b'"':
-                raise _Ended if not byte else _Damaged
+                raise TextEnded if not byte else TextDamaged
             end = self._value_end(0)
-            key = _value(self._buffer[:end])
+            key = decoded_value(self._buffer[:end])
             self._drop(end)
             if self._skip_space() != b":":
-                raise _Ended if not self._buffer else _Damaged
+                raise TextEnded if not self._buffer else TextDamaged
             self._drop(1)
             byte = self._skip_space()
             if key == "traceEvents" and byte == b"[":
@@ -256,47 +213,16 @@ class Document:
         end = self._value_end(0)
         text = self._buffer[:end]
         if not text.strip():
-            raise _Ended if self._ended else _Damaged
+            raise TextEnded if self._ended else TextDamaged
         try:
             self.root[key] = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
-            value = _value(text)
+            value = decoded_value(text)
             if value is None:
                 self._warn("unreadable_value", f"the value of {key!r} is not valid JSON and was ignored")
             else:
                 self.root[key] = value
         self._drop(end)
-
-    def _value_end(self, at: int) -> int:
-        """Return where the JSON value that starts at ``at`` ends, reading more text as needed."""
-        depth = 0
-        position = at
-        while True:
-            token = TOKEN.search(self._buffer, position)
-            unclosed = token is not None and token[0] == b'"'
-            if token is None or unclosed:
-                if not token and depth == 0 and self._ended:
-                    return len(self._buffer)
-                if len(self._buffer) - at > MAX_VALUE_BYTES:
-                    raise _Damaged
-                position = token.start() if token else len(self._buffer)
-                if not self._fill(2 * len(self._buffer) + (1 << 16)) and position >= len(self._buffer) - 1:
-                    raise _Ended
-                if self._ended and unclosed and TOKEN.search(self._buffer, position)[0] == b'"':  # type: ignore[index]
-                    raise _Ended
-                continue
-            byte = token[0]
-            if byte in {b"{", b"["}:
-                depth += 1
-            elif byte in {b"}", b"]"}:
-                depth -= 1
-                if depth < 0:
-                    return token.start()
-                if depth == 0:
-                    return token.end()
-            elif depth == 0:
-                return token.start() if byte == b"," else token.end()
-            position = token.end()
 
     # The events.
 
@@ -327,7 +253,7 @@ class Document:
         return any(problem.code == "no_list" for problem in self.problems)
 
     def _take(self, size: int, *, last: bool = False, cut_off: bool = False) -> Window:
-        window = Window(self._number, self._offset, self._line, self._buffer[:size], last, cut_off)
+        window = Window(self._number, self._offset, self._line, self._buffer, last, cut_off, size)
         if not self._count_lines:
             self._line = None
         self._number += 2  # odd numbers are left for events found between two windows
@@ -366,10 +292,10 @@ class Document:
         try:
             if self._keys():
                 return True
-        except _Ended:
+        except TextEnded:
             self._warn("truncated_tail", "the file is incomplete: it ends within the metadata after the event list")
             return False
-        except _Damaged:
+        except TextDamaged:
             self._after_damage()
             return False
         self._after_root()
@@ -386,13 +312,3 @@ class Document:
         head = self._buffer[:256]
         what = "zero bytes" if not head.strip(b"\0") else "another document" if first in b"{[" else "extra data"
         self._warn("trailing_data", f"{what} after the end of the trace was ignored")
-
-
-def _value(text: bytes) -> Any:
-    """Decode a value that the strict decoder refuses, as far as Python's own can."""
-    import json
-
-    try:
-        return json.loads(text.decode("utf-8", "replace"), strict=False)
-    except (ValueError, RecursionError):
-        return None

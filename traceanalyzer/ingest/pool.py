@@ -128,7 +128,7 @@ class _Worker:
 
             fcntl.fcntl(self._to.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
-    def ask(self, task: Task, data: bytes = b"") -> WindowReport | None:
+    def ask(self, task: Task, data: bytes | memoryview = b"") -> WindowReport | None:
         """Send a task and wait for the answer."""
         try:
             send(self._to, task, data)
@@ -219,7 +219,7 @@ class _Run:
         try:
             worker.ask(Task(directory=str(self._directory), prefix=f"w{number}-"))
             while (window := self._next()) is not None:
-                data = window.data
+                data = window.view
                 task = Task(
                     number=window.number, offset=window.offset, line=window.line, size=len(data), last=window.last
                 )

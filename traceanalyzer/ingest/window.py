@@ -116,11 +116,14 @@ class WindowDecoder:
         first_index = window.number << INDEX_BITS
         salvaged = Salvaged()
         try:
-            decoded = decode_text(window.data, self._words, exact=self._exact, first_index=first_index)
+            decoded = decode_text(
+                window.buffer, self._words, exact=self._exact, first_index=first_index, size=window.size
+            )
         except (msgspec.DecodeError, RecursionError, ValueError):
-            if not window.last and list_end(window.data, len(window.data)) is not None:
+            data = window.data
+            if not window.last and list_end(data, len(data)) is not None:
                 return WindowReport(window.number, list_ended=True)
-            salvaged = salvage(window.data, partial(decode_events, exact=self._exact), exact=self._exact)
+            salvaged = salvage(data, partial(decode_events, exact=self._exact), exact=self._exact)
             decoded = build(salvaged.events, self._words, exact=self._exact, first_index=first_index)
         report = _report(window, decoded, salvaged)
         for group, column, row, text in decoded.oversize:
@@ -169,7 +172,7 @@ class _Places:
 
     def of_byte(self, at: int) -> Place:
         line = self._window.line
-        return self._window.offset + at, None if line is None else line + self._window.data.count(b"\n", 0, at)
+        return self._window.offset + at, None if line is None else line + self._window.buffer.count(b"\n", 0, at)
 
     def of_event(self, positions: list[int], salvaged: Salvaged) -> Place | None:
         """Return the place of the first of some events, found by decoding the window once more in outline."""
@@ -177,10 +180,11 @@ class _Places:
             return None
         if salvaged.starts:
             return self.of_byte(salvaged.starts[min(positions)])
-        listed = as_list(self._window.data, 0, len(self._window.data))
+        data = self._window.data
+        listed = as_list(data, 0, len(data))
         texts: list[Any] = msgspec.json.decode(listed, type=list[msgspec.Raw])
         at = 0
         for text in texts[: min(positions) + 1]:
             raw = bytes(text)
-            at = self._window.data.index(raw, at) + len(raw)
+            at = data.index(raw, at) + len(raw)
         return self.of_byte(at - len(raw))

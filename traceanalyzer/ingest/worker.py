@@ -40,7 +40,7 @@ class Answer(msgspec.Struct):
     errno: int | None = None
 
 
-def send(out: BinaryIO, message: msgspec.Struct, payload: bytes = b"") -> None:
+def send(out: BinaryIO, message: msgspec.Struct, payload: bytes | memoryview = b"") -> None:
     """Write a message, and the bytes that belong to it."""
     body = msgspec.msgpack.encode(message)
     out.write(len(body).to_bytes(HEADER_BYTES, "little") + body)

@@ -1,0 +1,118 @@
+"""The text of a trace as it comes, block by block, as much of it as is needed, and where a JSON value in it ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from traceanalyzer.problems import TraceWarning
+
+MAX_VALUE_BYTES = 16 << 20
+TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\],]', re.DOTALL)
+SPACE = re.compile(rb"\s*")
+
+
+class TextEnded(Exception):  # noqa: N818  it is an answer, not an error
+    """The text ended inside a value."""
+
+
+class TextDamaged(Exception):  # noqa: N818
+    """The text is not JSON here."""
+
+
+class Text:
+    """A position in a text that is read forwards; as much as is asked for is held in memory.
+
+    Args:
+        blocks: the text in pieces.
+
+    Attributes:
+        problems: what was found wrong so far.
+    """
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self.problems: list[TraceWarning] = []
+        self._blocks = iter(blocks)
+        self._buffer = b""
+        self._offset = 0
+        self._line: int | None = 1
+        self._ended = False
+
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of text read so far."""
+        return self._offset + len(self._buffer)
+
+    def _fill(self, size: int) -> bool:
+        """Have at least ``size`` bytes in the buffer; false where the text ends before."""
+        if len(self._buffer) >= size:
+            return True
+        parts, have = [self._buffer], len(self._buffer)
+        while have < size and not self._ended:
+            block = next(self._blocks, None)
+            if block is None:
+                self._ended = True
+                break
+            parts.append(block)
+            have += len(block)
+        self._buffer = b"".join(parts)
+        return have >= size
+
+    def _drop(self, size: int) -> None:
+        if self._line is not None:
+            self._line += self._buffer.count(b"\n", 0, size)
+        self._offset += size
+        self._buffer = self._buffer[size:]
+
+    def _skip_space(self) -> bytes:
+        """Move to the next byte that is no white space and return it, or b'' at the end."""
+        while True:
+            end = SPACE.match(self._buffer).end()  # type: ignore[union-attr]
+            self._drop(end)
+            if self._buffer or not self._fill(1):
+                return self._buffer[:1]
+
+    def _warn(self, code: str, message: str) -> None:
+        self.problems.append(TraceWarning(code, message, byte_offset=self._offset, line=self._line))
+
+    def _value_end(self, at: int) -> int:
+        """Return where the JSON value that starts at ``at`` ends, reading more text as needed."""
+        depth = 0
+        position = at
+        while True:
+            token = TOKEN.search(self._buffer, position)
+            unclosed = token is not None and token[0] == b'"'
+            if token is None or unclosed:
+                if not token and depth == 0 and self._ended:
+                    return len(self._buffer)
+                if len(self._buffer) - at > MAX_VALUE_BYTES:
+                    raise TextDamaged
+                position = token.start() if token else len(self._buffer)
+                if not self._fill(2 * len(self._buffer) + (1 << 16)) and position >= len(self._buffer) - 1:
+                    raise TextEnded
+                if self._ended and unclosed and TOKEN.search(self._buffer, position)[0] == b'"':  # type: ignore[index]
+                    raise TextEnded
+                continue
+            byte = token[0]
+            if byte in {b"{", b"["}:
+                depth += 1
+            elif byte in {b"}", b"]"}:
+                depth -= 1
+                if depth < 0:
+                    return token.start()
+                if depth == 0:
+                    return token.end()
+            elif depth == 0:
+                return token.start() if byte == b"," else token.end()
+            position = token.end()
+
+
+def decoded_value(text: bytes) -> Any:
+    """Decode a value that the strict decoder refuses, as far as Python's own can."""
+    import json
+
+    try:
+        return json.loads(text.decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None
