@@ -31,6 +31,7 @@ def render(document: dict[str, Any]) -> str:
         f"{SMALL} configurations. Modelled on recorded timings: nothing was run on a GPU for it.",
         "Median regret in %, with the quartiles in brackets:",
         table(("sweep", "configurations in a space", "budget", "evaluations", *TITLES.values()), _rows(tables)),
+        *_sorted_files(tables),
         _against_chance(tables),
     ]
     return "\n\n".join(parts)
@@ -46,6 +47,13 @@ def _name(each: Mapping[str, Any]) -> str:
     return NAMES.get(each["name"], str(each["name"]))
 
 
+def _sorted_files(tables: list[dict[str, Any]]) -> list[str]:
+    """Say which files are sorted by time, which nobody knows before measuring."""
+    first = (each["budgets"][0]["regret"]["table order"] for each in tables)
+    names = [_name(each) for each, regret in zip(tables, first, strict=True) if regret[2] == 0]
+    return [f"Sorted by time, so that the order of the table says nothing: {'; '.join(names)}."] if names else []
+
+
 def _rows(tables: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     rows = []
     for each in tables:
@@ -54,7 +62,9 @@ def _rows(tables: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         # Of small spaces several shares are the same number of evaluations.
         shares: dict[int, list[str]] = {}
         for share in SHARES:
-            shares.setdefault(evaluations(share, size), []).append(f"{share:.0%}".replace("%", " %"))
+            shares.setdefault(evaluations(share, size), []).append(_percent(share))
+        if size <= SMALL:
+            shares |= {count: [_percent(count / size)] for count in by_count if count not in shares}
         wide = f"{size:,}" if low == size else f"{low:,} to {size:,}"
         spaces = "" if each["problems"] == 1 else f", {each['problems']} spaces"
         for count, texts in shares.items():
@@ -62,6 +72,10 @@ def _rows(tables: list[dict[str, Any]]) -> list[tuple[str, ...]]:
             cells = (_cell(by_count[count][strategy]) for strategy in TITLES)
             rows.append((_name(each), f"{wide}{spaces}", label, f"{count:,}", *cells))
     return rows
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _cell(quartiles: list[float | None]) -> str:
