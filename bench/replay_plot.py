@@ -10,6 +10,8 @@ COLOURS = {"guided": "#D55E00", "random": "#0072B2", "table order": "#7F7F7F"}
 TITLES = {"guided": "traceanalyzer's search", "random": "random search", "table order": "in the order of the table"}
 STYLES = {"guided": "-", "random": "--", "table order": ":"}
 COLUMNS = 2
+MOST_LINEAR = 20
+"""Evaluations up to which the axis is linear."""
 
 
 def regret_plots(tables: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> bytes:
@@ -46,7 +48,8 @@ def _draw(axes: Any, table: Mapping[str, Any], title: str) -> None:
         axes.fill_between(count, low, high, color=colour, alpha=0.16, linewidth=0)
         axes.plot(count, middle, STYLES[strategy], color=colour, marker="o", markersize=3, label=TITLES[strategy])
     axes.set_title(title, fontsize=10, loc="left")
-    axes.set_xscale("log")
+    if max(count) > MOST_LINEAR:
+        axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=10)
     axes.set_ylim(bottom=-0.5)
     axes.xaxis.set_major_formatter(_plain)
