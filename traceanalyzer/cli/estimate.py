@@ -19,7 +19,7 @@ from traceanalyzer.cli.common import (
     warnings_of,
 )
 from traceanalyzer.cli.estimate_options import batches_of, format_of, links_of, refuse_alone, shares_of
-from traceanalyzer.cli.plotting import PlotFile
+from traceanalyzer.cli.plotting import plot_option_of, save_plot
 from traceanalyzer.cli.request_options import gpu_file_option, named_gpu, named_model
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ LONGEST = 10_000_000
 @click.option("--change", multiple=True, metavar="ROLE=BEFORE:AFTER", help="With --trace: a measured change of time.")
 @click.option("--roofline", "ideal", is_flag=True, help="Every kernel at the peak, launching free: a floor.")
 @click.option("--no-graphs", is_flag=True, help="Decode steps are not padded to captured batch sizes.")
-@click.option("--plot", type=PlotFile((".png", ".svg")), help="What bounds a step over the batch: .png, .svg.")
+@plot_option_of("Draw what bounds a step over the batch")
 @click.option("--limit", type=click.IntRange(min=0), default=12, show_default=True, help="Ops shown; 0 shows all.")
 @gpu_file_option
 @rank_option
@@ -332,9 +332,8 @@ def _calibration(
 
 def _draw(found: Estimate, path: Path) -> None:
     from traceanalyzer.estimate import mean_context, step_over_batches
-    from traceanalyzer.report.estimate_plot import save_plot
+    from traceanalyzer.report.plots.estimate import time_by_bound
 
     rows = step_over_batches(found.deployment, mean_context(found.traffic.isl, found.traffic.osl))
     title = f"{found.deployment.architecture.name}, {found.deployment.gpu.name}"
-    save_plot(rows, path, title)
-    click.echo(f"wrote {path}", err=True)
+    save_plot(time_by_bound(rows, title), path)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,6 +12,8 @@ from traceanalyzer.cli.common import tell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -20,19 +23,21 @@ class PlotFile(click.ParamType[Path]):
 
     name = "file"
 
-    def __init__(self, formats: tuple[str, ...] = FORMATS) -> None:
-        self.formats = formats
-
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Refuse other kinds of file before any work is done."""
         path = Path(str(value))
-        if path.suffix.lower() not in self.formats:
+        if path.suffix.lower() not in FORMATS:
             ending = path.suffix or "a file without ending"
-            raise click.UsageError(f"--plot writes {', '.join(self.formats)}, not {ending}", ctx)
+            raise click.UsageError(f"--plot writes {', '.join(FORMATS)}, not {ending}", ctx)
         return path
 
 
-plot_option = click.option("--plot", type=PlotFile(), help="Also draw it into this .png, .svg or .pdf file.")
+def plot_option_of(what: str) -> Callable[[F], F]:
+    """Give a command ``--plot FILE``; ``what`` says what is drawn, as the start of a sentence."""
+    return click.option("--plot", type=PlotFile(), help=f"{what} into this .png, .svg or .pdf file.")
+
+
+plot_option = plot_option_of("Also draw it")
 
 
 def save_plot(figure: Figure, path: Path) -> None:

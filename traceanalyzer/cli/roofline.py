@@ -17,7 +17,7 @@ from traceanalyzer.cli.common import (
     table_options,
     warnings_of,
 )
-from traceanalyzer.cli.plotting import PlotFile
+from traceanalyzer.cli.plotting import plot_option_of, save_plot
 from traceanalyzer.cli.request_options import Given, request_options
 
 
@@ -31,7 +31,7 @@ from traceanalyzer.cli.request_options import Given, request_options
     metavar="ROLE=SHARE",
     help="Show the step if this role reached this share of its roof: moe_down=0.8, attention:full=0.7. Repeatable.",
 )
-@click.option("--plot", type=PlotFile(), help="Draw the roofline: .png, .svg or .pdf.")
+@plot_option_of("Draw the roofline")
 @click.option("--limit", type=click.IntRange(min=0), default=24, show_default=True, help="Rows shown; 0 shows all.")
 @rank_option
 @table_options
@@ -67,10 +67,9 @@ def roofline(
         raise click.UsageError(str(error)) from error
     show_warnings(warnings_of(trace))
     if plot is not None:
-        from traceanalyzer.report.roofline_plot import draw
+        from traceanalyzer.report.plots.roofline import roofline_figure
 
-        draw(found, plot)
-        click.echo(f"wrote {plot}", err=True)
+        save_plot(roofline_figure(found), plot)
     if as_json:
         emit_json(report.document(found, assumed))
     elif as_csv:

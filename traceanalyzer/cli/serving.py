@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from traceanalyzer.cli.common import emit_csv, emit_json, json_option, refuse_both, show_warnings
-from traceanalyzer.cli.plotting import PlotFile
+from traceanalyzer.cli.plotting import plot_option_of, save_plot
 
 if TYPE_CHECKING:
     from traceanalyzer.problems import TraceWarning
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV, every metric in its own unit.")
 
 
-plot_option = click.option(
-    "--plot", type=PlotFile((".png", ".svg")), help="Draw output tokens/s over concurrency into this .png or .svg file."
-)
+plot_option = plot_option_of("Draw output tokens/s over concurrency")
 
 
 @click.group()
@@ -55,9 +53,9 @@ def show(paths: tuple[str, ...], plot: Path | None, logs: tuple[str, ...], as_js
     show_warnings(warnings)
     listed = series(found.results)
     if plot is not None:
-        from traceanalyzer.report.serving_plot import save_plot
+        from traceanalyzer.report.plots.serving import throughput_curves
 
-        save_plot({one.name: one.points for one in listed}, plot)
+        save_plot(throughput_curves({one.name: one.points for one in listed}), plot)
     if as_json:
         emit_json(report.show_document(listed, utilisation, warnings))
     elif as_csv:
@@ -151,9 +149,9 @@ def _compare_sides(
     found = replace(found, warnings=(*warnings, *found.warnings))
     show_warnings(found.warnings)
     if plot is not None:
-        from traceanalyzer.report.serving_plot import save_plot
+        from traceanalyzer.report.plots.serving import throughput_curves
 
-        save_plot({"before": group(before), "after": group(after)}, plot)
+        save_plot(throughput_curves({"before": group(before), "after": group(after)}), plot)
     if as_json:
         emit_json(report.comparison_document(found, utilisation))
     elif as_csv:
@@ -191,9 +189,9 @@ def _compare_layouts(
     found = replace(found, warnings=(*told, *found.warnings))
     show_warnings(found.warnings)
     if plot is not None:
-        from traceanalyzer.report.serving_plot import save_plot
+        from traceanalyzer.report.plots.serving import throughput_curves
 
-        save_plot({name: group(side.results) for name, side in read_sides.items()}, plot)
+        save_plot(throughput_curves({name: group(side.results) for name, side in read_sides.items()}), plot)
     if as_json:
         emit_json(report.document(found, utilisation))
     elif as_csv:

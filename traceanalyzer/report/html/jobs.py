@@ -176,11 +176,11 @@ def serving_section(view: ServingView | None) -> Section | None:
     """Tokens/s over concurrency, the figures at each load, and the comparison of two sides."""
     if view is None:
         return None
-    from traceanalyzer.report.serving_plot import serving_figure
+    from traceanalyzer.report.plots.serving import throughput_curves
 
     parts: list[Part | None] = []
     try:
-        figure = serving_figure(view.curves)
+        figure = throughput_curves(view.curves)
         named = ", ".join(visible(name) for name in list(view.curves)[:6])
         parts.append(
             PlotPart(plot(figure, "serveplot", f"Curves: output tokens/s over concurrent requests, for {named}"))

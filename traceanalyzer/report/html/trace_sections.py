@@ -231,7 +231,7 @@ def _roofline(view: TraceView, prefix: str) -> Section:
 
 
 def _roofline_plot(view: TraceView, prefix: str) -> Part:
-    from traceanalyzer.report.roofline_plot import roofline_figure
+    from traceanalyzer.report.plots.roofline import roofline_figure
 
     assert view.roofline is not None
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyzer.problems import TraceError
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METRIC = "output_throughput"
-FORMATS = (".png", ".svg")
 
 LABEL_LENGTH = 36
 
@@ -48,20 +46,7 @@ def curves(groups: Mapping[str, Sequence[Group]]) -> tuple[list[Curve], str]:
     raise TraceError("plot", "nothing to draw: no result states both a concurrency and output tokens/s")
 
 
-def save_plot(groups: Mapping[str, Sequence[Group]], path: Path, title: str = "") -> None:
-    """Draw tokens/s over concurrency and write it as PNG or SVG, by the suffix of the path.
-
-    Raises:
-        TraceError: nothing can be drawn, or the file cannot be written.
-    """
-    try:
-        figure = serving_figure(groups, title)
-    except TraceError as error:
-        raise TraceError(str(path), error.reason) from error
-    style.save(figure, path)
-
-
-def serving_figure(groups: Mapping[str, Sequence[Group]], title: str = "") -> Figure:
+def throughput_curves(groups: Mapping[str, Sequence[Group]], title: str = "") -> Figure:
     """Draw tokens/s over concurrency.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyzer.report.plots import style
@@ -12,7 +11,6 @@ from traceanalyzer.report.text import visible
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = (".png", ".svg")
 LABELS = {
     "memory": "bound by memory",
     "compute": "bound by arithmetic",
@@ -29,20 +27,15 @@ COLOURS = {
 }
 
 
-def save_plot(rows: Sequence[Mapping[str, float]], path: Path, title: str) -> None:
-    """Write the plot as PNG or SVG, by the suffix of the path.
+def time_by_bound(rows: Sequence[Mapping[str, float]], title: str) -> Figure:
+    """Draw what bounds a decode step over the batch, as shares of its time.
 
     Args:
         rows: for each batch its ``batch`` and the time of a step by bound, in ns.
-        path: where to.
         title: shown above.
-
-    Raises:
-        TraceError: the file cannot be written.
     """
     with style.styled():
-        figure = _draw(rows, title)
-    style.save(figure, path)
+        return _draw(rows, title)
 
 
 def _draw(rows: Sequence[Mapping[str, float]], title: str) -> Figure:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from traceanalyzer.analysis.roofline import Roofline, Row
 from traceanalyzer.problems import TraceError
 from traceanalyzer.report.plots import style
+from traceanalyzer.report.plots.labels import Point, marker_area, place_labels
 from traceanalyzer.report.text import cut_middle, percent, visible
 
 if TYPE_CHECKING:
@@ -31,20 +30,6 @@ LABEL_LENGTH = 26
 NOTE_LENGTH = 92
 WIDTH, HEIGHT = 9.6, 6.6
 """Inches."""
-
-LARGEST_AREA = 1400.0
-SMALLEST_AREA = 45.0
-
-
-@dataclass(frozen=True)
-class Point:
-    """One row as it is drawn: x in FLOP a byte, y in TFLOP/s."""
-
-    label: str
-    x: float
-    y: float
-    share: float
-    style: str
 
 
 def points_of(found: Roofline) -> tuple[list[Point], list[str]]:
@@ -70,19 +55,6 @@ def _plain(text: str) -> str:
 
 def _style(row: Row) -> str:
     return row.bound if row.plausible else "implausible"
-
-
-def draw(found: Roofline, path: Path) -> None:
-    """Draw the roofline and write it as PNG, SVG or PDF, by the suffix of the path.
-
-    Raises:
-        TraceError: there is no GPU or no row to draw, or the file cannot be written.
-    """
-    try:
-        figure = roofline_figure(found)
-    except TraceError as error:
-        raise TraceError(str(path), error.reason) from error
-    style.save(figure, path)
 
 
 def roofline_figure(found: Roofline) -> Figure:
@@ -119,7 +91,7 @@ def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str]) -
         axes.scatter(
             point.x,
             point.y,
-            s=_area(point.share),
+            s=marker_area(point.share),
             c=colour,
             marker=marker,
             alpha=0.85,
@@ -155,10 +127,6 @@ def _title(found: Roofline) -> str:
     floor = "" if found.floor_ns is None else f", floor {found.floor_ns / 1e6:.2f} ms"
     phase = f"{found.phase} step" if found.phase else "step"
     return f"{_plain(model)}{inferred} on {_plain(gpu)}\n{phase}: {found.measured_ns / 1e6:.2f} ms of kernels{floor}"
-
-
-def _area(share: float) -> float:
-    return max(LARGEST_AREA * share, SMALLEST_AREA)
 
 
 def _limits(axes: Axes, found: Roofline, points: Sequence[Point]) -> None:
@@ -229,132 +197,3 @@ def _legend(axes: Axes, points: Sequence[Point]) -> None:
 
 def _bound_words(name: str) -> str:
     return "above its roof: implausible" if name == "implausible" else name
-
-
-Box = tuple[float, float, float, float]
-Spot = tuple[float, float]
-
-RINGS, TURNS = 14, 16
-"""Places tried around a point: so many distances, and so many directions at each."""
-
-
-def place_labels(axes: Axes, points: Sequence[Point], roofs: Sequence[tuple[float, float]]) -> list[Box]:
-    """Write each point's label where it meets no other label, marker, roof or leader; a leader joins it to its point.
-
-    Positions around the point are tried from near to far, the largest points first.
-
-    Returns:
-        the labels' boxes in pixels: left, bottom, right, top.
-    """
-    figure: Any = axes.figure
-    scale = figure.dpi / 72
-    renderer = figure.canvas.get_renderer()
-    frame = _box(axes.get_window_extent(renderer))
-    centres = [_pixels(axes, point.x, point.y) for point in points]
-    room = _Room(
-        frame=frame,
-        taken=[_marker_box(centre, point.share, scale) for centre, point in zip(centres, points, strict=True)]
-        + [_box(text.get_window_extent(renderer)) for text in axes.texts],
-        lines=[_pixels(axes, x, y) for x, y in roofs],
-    )
-    legend = axes.get_legend()
-    if legend is not None:
-        room.taken.append(_box(legend.get_window_extent(renderer)))
-    placed: list[Box] = []
-    for centre, point in sorted(zip(centres, points, strict=True), key=lambda pair: -pair[1].share):
-        text = axes.text(point.x, point.y, point.label, fontsize=style.FONT - 0.5, zorder=5)
-        size = text.get_window_extent(renderer)
-        text.remove()
-        box, ring = room.place(centre, (size.width, size.height), _radius(point.share, scale))
-        placed.append(box)
-        x, y = axes.transData.inverted().transform(((box[0] + box[2]) / 2, (box[1] + box[3]) / 2))
-        leader = {"arrowstyle": "-", "color": style.MUTED, "linewidth": 0.9, "shrinkA": 1, "shrinkB": 0}
-        axes.annotate(
-            point.label,
-            (point.x, point.y),
-            (float(x), float(y)),
-            ha="center",
-            va="center",
-            fontsize=style.FONT - 0.5,
-            zorder=5,
-            arrowprops=leader if ring else None,
-        )
-    return placed
-
-
-def _pixels(axes: Axes, x: float, y: float) -> Spot:
-    across, up = axes.transData.transform((x, y))
-    return float(across), float(up)
-
-
-def _radius(share: float, scale: float) -> float:
-    return math.sqrt(_area(share) / math.pi) * scale
-
-
-def _marker_box(centre: Spot, share: float, scale: float) -> Box:
-    radius = _radius(share, scale)
-    return (centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius)
-
-
-def _box(extent: Any) -> Box:
-    return (float(extent.x0), float(extent.y0), float(extent.x1), float(extent.y1))
-
-
-@dataclass(frozen=True)
-class _Room:
-    """What of the drawing is taken, in pixels: boxes, and spots along lines."""
-
-    frame: Box
-    taken: list[Box]
-    lines: list[Spot]
-    labels: list[Box] = field(default_factory=list)
-
-    def place(self, centre: Spot, size: tuple[float, float], radius: float) -> tuple[Box, int]:
-        """Take the nearest free place around a point, or that which covers least; with its distance in rings."""
-        tried = [option for option in _options(centre, size, radius) if _inside(option[0], self.frame)]
-        best = min(tried or _options(centre, size, radius), key=lambda option: self._cost(centre, *option))
-        box, ring = best
-        self.taken.append(box)
-        self.labels.append(box)
-        self.lines.extend(_leader(centre, box) if ring else [])
-        return best
-
-    def _cost(self, centre: Spot, box: Box, ring: int) -> float:
-        covered = sum(_overlap(box, other) for other in self.taken)
-        crossed = sum(_holds(box, spot) for spot in self.lines)
-        led_over = sum(_holds(other, spot) for spot in _leader(centre, box) for other in self.labels) if ring else 0
-        return covered * 100 + crossed * 60 + led_over * 40 + ring
-
-
-def _options(centre: Spot, size: tuple[float, float], radius: float) -> list[tuple[Box, int]]:
-    found = []
-    for ring in range(RINGS):
-        for turn in range(TURNS):
-            angle = 2 * math.pi * turn / TURNS
-            away = radius + 4 + ring * 14
-            x = centre[0] + math.cos(angle) * (away + size[0] / 2)
-            y = centre[1] + math.sin(angle) * (away + size[1] / 2)
-            across, up = size[0] / 2 + 2, size[1] / 2 + 2
-            found.append(((x - across, y - up, x + across, y + up), ring))
-    return found
-
-
-def _leader(centre: Spot, box: Box) -> list[Spot]:
-    """Spots on the way from a point to the nearest edge of its label."""
-    x, y = min(max(centre[0], box[0]), box[2]), min(max(centre[1], box[1]), box[3])
-    steps = 24
-    return [(centre[0] + (x - centre[0]) * i / steps, centre[1] + (y - centre[1]) * i / steps) for i in range(1, steps)]
-
-
-def _inside(box: Box, frame: Box) -> bool:
-    return box[0] >= frame[0] and box[1] >= frame[1] and box[2] <= frame[2] and box[3] <= frame[3]
-
-
-def _holds(box: Box, spot: Spot) -> bool:
-    return box[0] < spot[0] < box[2] and box[1] < spot[1] < box[3]
-
-
-def _overlap(one: Box, other: Box) -> float:
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
-    return width * height if width > 0 and height > 0 else 0.0
