@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow  # Builds an environment with every dependency: mi
 
 Run = Callable[..., str]
 CASES = ROOT / "tests" / "data" / "cases"
+SWEEP = str(ROOT / "tests" / "data" / "sweeps" / "fused_moe.jsonl")
 COMMANDS = (
     ("--version",),
     ("ingest", "TRACE"),
@@ -40,6 +41,10 @@ COMMANDS = (
     ("estimate", "--model", "gpt-oss-20b", "--gpu", "MI300X", "--isl", "1000", "--osl", "100"),
     ("serving", "compare", str(CASES / "500_bench_before.json"), str(CASES / "500_bench_after.json")),
     ("tune", "plan", "TRACE", "--model", "gpt-oss-20b"),
+    ("tune", "import", SWEEP),
+    ("tune", "policy", SWEEP),
+    ("tune", "replay", SWEEP),
+    ("tune", "verify", "--before", "TRACE", "--after", "TRACE"),
     ("tune", "screen", "--kernel", "dense", "--shape", "n=256,k=256", "--m", "16", "--gpu", "H100 SXM5", "--no-cache",
      "--config", "16x64x64x1,num_warps=4"),
 )  # fmt: skip
@@ -94,7 +99,7 @@ def test_every_module_is_there_and_needs_nothing_for_development(run: Run) -> No
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
 def test_commands_work_without_the_sources(run: Run, sample: str, command: tuple[str, ...]) -> None:
     arguments = [sample if argument == "TRACE" else argument for argument in command]
-    assert run("traceanalyzer", *arguments) or command[0] == "export"
+    assert run("traceanalyzer", *arguments) or command[0] in ("export", "report")
 
 
 def test_the_module_runs_and_json_is_json(run: Run, sample: str) -> None:
