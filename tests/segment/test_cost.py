@@ -16,6 +16,7 @@ from traceanalyzer.ingest import Source, TraceMetadata
 from traceanalyzer.ingest.schema import EVENT_SCHEMA
 from traceanalyzer.segment import segmentation
 from traceanalyzer.segment.blocks import find_blocks
+from traceanalyzer.segment.borders import Layout, tail_end
 from traceanalyzer.segment.segmentation import cut_up
 from traceanalyzer.segment.variants import smallest_period
 from traceanalyzer.segment.vocabulary import encode
@@ -132,3 +133,21 @@ def test_steps_of_the_same_kernels_are_solved_once(solved: Counter[int]) -> None
     found = cut_up(trace_of(names, 50))
     assert found.steps["blocks"].to_list() == [32] * 50
     assert solved == {len(names): 1}
+
+
+def test_the_end_of_a_tower_looks_at_a_few_blocks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watched(list[int]):
+        read = 0
+
+        def __iter__(self) -> Any:
+            for value in super().__iter__():
+                Watched.read += 1
+                yield value
+
+    tokens, vocabulary = encode(pl.Series(layers(200)))
+    layout = Layout.of(tokens, vocabulary)
+    starts, ends = Watched(range(3, 1000, 5)), Watched(range(8, 1000, 5))
+    assert tail_end(layout, 900, starts, ends) == tail_end(layout, 900, list(starts)[-4:-1], list(ends)[-3:])
+    Watched.read = 0
+    tail_end(layout, 900, starts, ends)
+    assert Watched.read < 10

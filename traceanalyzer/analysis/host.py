@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 import polars as pl
 
@@ -70,16 +68,23 @@ def _thread_events(trace: Trace, pid: object, tid: object, waits: pl.DataFrame) 
 
 
 def _thread_time(events: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    starts, ends, rows, annotations = _innermost(events)
+    """Split a thread's waits by its events, which are ordered by start; an event's own time is not its children's."""
+    starts = events["start_ns"].to_numpy()
+    parents, ends = nesting(starts, (events["start_ns"] + events["dur_ns"]).to_numpy())
+    annotations = _annotation_around(parents, (events["cat"] == "user_annotation").to_numpy())
     names = events["name"]
+    inside = names.gather(pl.Series(annotations).replace(-1, None))
+    nested = parents >= 0
     parts = []
     for (place,), part in waits.sort("start_ns").group_by("place", maintain_order=True):
-        covered = _waited_before(part, ends) - _waited_before(part, starts)
+        whole = _waited_before(part, ends) - _waited_before(part, starts)
+        covered = whole.copy()
+        np.subtract.at(covered, parents[nested], whole[nested])
         frame = pl.DataFrame(
             {
-                "place": pl.Series([place] * len(rows), dtype=pl.String),
-                "name": names.gather(rows),
-                "inside": names.gather(pl.Series(annotations, dtype=pl.Int64)),
+                "place": pl.Series([place], dtype=pl.String).new_from_index(0, len(events)),
+                "name": names,
+                "inside": inside,
                 "total_ns": pl.Series(covered, dtype=pl.Int64),
             },
             schema=_SCHEMA,
@@ -98,40 +103,39 @@ def _waited_before(waits: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
     return before[np.maximum(at - 1, 0)] * (at > 0) + inside
 
 
-def _innermost(events: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, list[int], list[int | None]]:
-    """Cut a thread's nested events into stretches, each with the innermost event and annotation that cover it."""
-    stretches = list(
-        _stretches(
-            events["start_ns"].to_list(),
-            (events["start_ns"] + events["dur_ns"]).to_list(),
-            (events["cat"] == "user_annotation").to_list(),
-        )
-    )
-    starts = np.array([s[0] for s in stretches], dtype=np.int64)
-    ends = np.array([s[1] for s in stretches], dtype=np.int64)
-    return starts, ends, [s[2] for s in stretches], [s[3] for s in stretches]
+def nesting(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each event of a thread its parent, or -1, and its end.
+
+    The parent is the innermost earlier event that still runs at its start. A child that outlasts its parent, by clock
+    rounding, ends with it.
+
+    Args:
+        starts: ns, ascending; of those that start at once the outer one first.
+        ends: ns.
+    """
+    parents, clipped = [-1] * len(starts), ends.tolist()
+    open_events: list[int] = []
+    open_ends: list[int] = []
+    # The only loop over events here, and so kept bare: which events are open depends on how the last one was clipped.
+    for event, (start, end) in enumerate(zip(starts.tolist(), clipped, strict=True)):
+        while open_ends and open_ends[-1] <= start:
+            open_ends.pop()
+            open_events.pop()
+        if open_ends:
+            parents[event] = open_events[-1]
+            if end > open_ends[-1]:
+                clipped[event] = open_ends[-1]
+        open_events.append(event)
+        open_ends.append(clipped[event])
+    return np.array(parents, dtype=np.int64), np.array(clipped, dtype=np.int64)
 
 
-def _stretches(
-    starts: Sequence[int], ends: Sequence[int], annotates: Sequence[bool]
-) -> Iterator[tuple[int, int, int, int | None]]:
-    """Yield (start, end, innermost event, innermost annotation) in order of time, for events sorted by start."""
-    stack: list[tuple[int, int, int | None]] = []  # end, event, annotation around it
-    now = 0
-    for event, start in enumerate(starts):
-        while stack and stack[-1][0] <= start:
-            end, top, annotation = stack.pop()
-            if end > now:
-                yield now, end, top, annotation
-                now = end
-        if stack and start > now:
-            yield now, start, stack[-1][1], stack[-1][2]
-        now = max(now, start)
-        around = event if annotates[event] else (stack[-1][2] if stack else None)
-        # A child that outlasts its parent, by clock rounding, ends with it.
-        stack.append((min(ends[event], stack[-1][0]) if stack else ends[event], event, around))
-    while stack:
-        end, top, annotation = stack.pop()
-        if end > now:
-            yield now, end, top, annotation
-            now = end
+def _annotation_around(parents: np.ndarray, annotates: np.ndarray) -> np.ndarray:
+    """Return for each event the innermost annotation among it and those around it, or -1."""
+    found = np.where(annotates, np.arange(len(parents)), -1)
+    above = np.where(annotates, -1, parents)
+    while (searching := np.flatnonzero(above >= 0)).size:  # twice as far up at each turn
+        up = above[searching]
+        found[searching], above[searching] = found[up], above[up]
+        above[found >= 0] = -1
+    return found

@@ -210,11 +210,10 @@ def head_of_norm(layout: Layout, mark: int, usual: tuple[int, ...]) -> int:
 
 def matching_end(layout: Layout, start: int, peers: list[tuple[int, int]]) -> int:
     """Return where the events from `start` on stop matching one of the peers (start, end)."""
-    own = layout.tokens[start:].tolist()
     best = 0
     for first, last in peers:
         reference = layout.tokens[first:last].tolist()
-        window = own[: 2 * len(reference) + 8]
+        window = layout.tokens[start : start + 2 * len(reference) + 8].tolist()
         for match in SequenceMatcher(None, reference, window, autojunk=False).get_matching_blocks():
             if match.size and match.b <= match.a + _LONGEST_STRAY:
                 best = max(best, match.b + match.size)
@@ -224,7 +223,9 @@ def matching_end(layout: Layout, start: int, peers: list[tuple[int, int]]) -> in
 def tail_end(layout: Layout, anchor_end: int, starts: list[int], ends: list[int]) -> int:
     """Return where the last block ends when no final norm shows: where it stops matching a block before it."""
     peers = []
-    for start, end in list(zip(starts, ends, strict=False))[-3:]:
+    whole = min(len(starts), len(ends))
+    recent = slice(max(whole - 3, 0), whole)
+    for start, end in zip(starts[recent], ends[recent], strict=True):
         mixing = np.flatnonzero(np.isin(layout.classes[start:end], (MIXER, POSITION)))
         peers.append((start + int(mixing[-1]) + 1 if len(mixing) else start, end))
     if not ends:
