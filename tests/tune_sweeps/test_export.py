@@ -15,7 +15,7 @@ from stand_in import install, opt_flags_source
 
 from traceanalyzer.problems import TraceError
 from traceanalyzer.tune.export.keys import KNOWN_KEYS, keys_in_source, vendor_of
-from traceanalyzer.tune.export.patch import find_opt_flags, make_patch
+from traceanalyzer.tune.export.patch import find_opt_flags, make_patch, rule_lines
 from traceanalyzer.tune.export.vllm_moe import MoeFile, device_in_name, file_name, lookup, moe_document, write_moe_file
 from traceanalyzer.tune.formats import read_sweep
 from traceanalyzer.tune.formats.vllm_moe import batch_keys, nearest, parse_file_name
@@ -143,6 +143,14 @@ def test_a_patched_triton_kernels_returns_the_chosen_blocks(tmp_path: Path, auth
     assert scope["make_opt_flags"]("nvidia", 4).block_n == 128
     with pytest.raises(TraceError, match="holds rules already"):
         make_patch(authors, path.read_text(encoding="utf-8"), "amd", path.as_posix())
+
+
+def test_every_value_of_a_patch_is_python(authors: Policy) -> None:
+    policy = with_config(authors, is_persistent=True, epilogue="a 'b'", idle_sms=None)
+    lines = "\n".join(rule_lines(policy))
+    scope: dict[str, Any] = {"constraints": {}, "m": 1}
+    exec(lines, scope)
+    assert scope["constraints"] == dict(policy.rules[0].config)
 
 
 @pytest.mark.parametrize("version", ["3.5.0", "newer"])

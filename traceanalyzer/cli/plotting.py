@@ -13,12 +13,17 @@ from traceanalyzer.cli.common import tell
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    PathType = click.ParamType[Path]
+else:
+    # Only later versions of click can be asked which type a parameter has.
+    PathType = click.ParamType
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = (".png", ".svg", ".pdf")
 
 
-class PlotFile(click.ParamType[Path]):
+class PlotFile(PathType):
     """A path whose ending is one of the formats that a plot can be written in."""
 
     name = "file"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -114,4 +113,4 @@ def rule_lines(policy: Policy) -> list[str]:
 def _arguments(config: Mapping[str, Value]) -> str:
     order: Sequence[str] = ("block_m", "block_n", "block_k", "split_k")
     names = [key for key in order if key in config] + sorted(key for key in config if key not in order)
-    return ", ".join(f"{name}={json.dumps(config[name])}" for name in names)
+    return ", ".join(f"{name}={config[name]!r}" for name in names)
