@@ -115,7 +115,12 @@ def _budget(tables: Sequence[Table], budget: int, searches: int) -> dict[str, An
     # What chance does costs nothing, so that its quartiles can be known better.
     counts = {strategy: searches if strategy == "guided" else max(searches, CHANCE) for strategy in STRATEGIES}
     regrets = {
-        strategy: [table.regret(strategy, budget, seed) for table in tables for seed in range(count)]
+        # Other seeds in every space: equal luck in spaces of equal size would count as many searches.
+        strategy: [
+            table.regret(strategy, budget, number * count + each)
+            for number, table in enumerate(tables)
+            for each in range(count)
+        ]
         for strategy, count in counts.items()
     }
     ours, theirs = regrets["guided"], regrets["random"]

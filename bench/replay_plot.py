@@ -20,7 +20,7 @@ def regret_plots(tables: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> 
     from matplotlib.figure import Figure
 
     rows = -(-len(tables) // COLUMNS)
-    with mpl.rc_context({"svg.hashsalt": "traceanalyzer", "svg.fonttype": "path", "font.size": 10}):
+    with mpl.rc_context({"svg.hashsalt": "traceanalyzer", "svg.fonttype": "none", "font.size": 10}):
         figure = Figure(figsize=(8.2, 3.1 * rows + 0.4), facecolor="white", layout="constrained")
         grid = figure.subplots(rows, COLUMNS, squeeze=False).ravel()
         for axes, table, title in zip(grid, tables, titles, strict=False):

@@ -62,3 +62,15 @@ def test_the_page_has_a_row_for_every_share_and_says_where_chance_is_better() ->
     assert "worse at" in text
     assert images(document) == images(document)
     assert len(images(document)["replay.svg"]) < 150_000
+
+
+def test_spaces_of_equal_size_get_luck_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[tuple[str, int], list[int]] = {}
+
+    def regret(_: Table, strategy: str, budget: int, seed: int) -> float:
+        seen.setdefault((strategy, budget), []).append(seed)
+        return 0.0
+
+    monkeypatch.setattr(Table, "regret", regret)
+    replayed(Sweep((*line(7), *line(7, m=2)), source="line"), "line.jsonl", seeds=1)
+    assert all(len(seeds) == len(set(seeds)) for seeds in seen.values())
