@@ -46,13 +46,11 @@ def test_the_judge_agrees_with_that_of_the_tests(monkeypatch: pytest.MonkeyPatch
     monkeypatch.syspath_prepend(Path(__file__).resolve().parent.parent / "segment")
     from segment_faults import faults
 
-    wrong = 0
-    for seed in (1_000_055, 1_000_056, 1_000_101):
+    for seed in (2_000_055, 2_000_056, 2_000_101):
         chosen = trial(seed)
         made = generate(chosen.spec, seed)
         found = segment(open_traces(write(made, tmp_path / "trace.json"), cache=False).traces[0])
         assert bool(judge(made, found)[0]) == bool(faults(made, found))
-        wrong += bool(faults(made, found))
         # Errors that are put in on purpose are seen by both, whatever the segmentation does.
         shifted = replace(found, events=found.events.with_columns(block=found.events["block"].shift(1)))
         assert judge(made, shifted)[0]
