@@ -6,7 +6,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from traceanalyzer.analysis.host import _stretches
+from traceanalyzer.analysis.host import _thread_time
 from traceanalyzer.analysis.idle import idle
 from traceanalyzer.synthetic import Hole, generate
 from traceanalyzer.synthetic.models import llama_decode
@@ -87,5 +87,15 @@ def test_a_cpu_trace_has_unknown_idle_time(samples) -> None:
     ],
 )
 def test_the_innermost_event_gets_each_moment(starts, ends, wanted) -> None:
-    found = [(start, end, event) for start, end, event, _ in _stretches(starts, ends, [False] * len(starts))]
-    assert found == wanted
+    number = {"start_ns": pl.Int64, "dur_ns": pl.Int64}
+    events = pl.DataFrame({"start_ns": starts, "dur_ns": [e - s for s, e in zip(starts, ends, strict=True)]}, number)
+    names = [str(event) for event in range(len(starts))]
+    events = events.with_columns(name=pl.Series(names, dtype=pl.String), cat=pl.lit("cpu_op"))
+    moments = [str(moment) for moment in range(15)]
+    waits = pl.DataFrame({"start_ns": range(15), "host_ns": [1] * 15, "place": moments})
+    rows = _thread_time(events, waits).filter(pl.col("total_ns") > 0)
+    found = {(int(place), name) for place, name in rows.select("place", "name").iter_rows()}
+    running = {(moment, str(event)) for start, end, event in wanted for moment in range(start, end)}
+    idle_moments = set(range(15)) - {moment for moment, _ in running}
+    assert rows["total_ns"].to_list() == [1] * 15
+    assert found == running | {(moment, None) for moment in idle_moments}
