@@ -12,7 +12,6 @@ import polars as pl
 
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import kept
-from traceanalyzer.segment.alignment import begins, carry_over
 from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.cut import Cut, no_blocks
@@ -33,13 +32,12 @@ from traceanalyzer.segment.steps import (
 )
 from traceanalyzer.segment.streams import chains, find_batches
 from traceanalyzer.segment.tables import Placement, assemble
+from traceanalyzer.segment.truncated import MOST_TRIED, Peer, is_beginning, truncate
 from traceanalyzer.segment.variants import Labels, tell_apart
 from traceanalyzer.segment.vocabulary import EXPERT, GEMM, MIXER, NORM, ByteArray, IntArray, Vocabulary, encode
 from traceanalyzer.trace import Trace
 
 _COMPUTING = (GEMM, EXPERT, MIXER, NORM)
-_PEERS = 8
-"""Distinct kernel sequences that a cut-off step is compared with."""
 _CACHE: WeakKeyDictionary[Trace, Segmentation] = WeakKeyDictionary()
 
 
@@ -134,13 +132,32 @@ class _Cutter:
         if len(steps) < 2 or not steps[-1].complete:
             return steps
         own = self.tokens[steps[-1].events]
-        shapes = {self.tokens[step.events].tobytes() for step in steps[:-1] if step.complete}
-        known = [np.frombuffer(shape, dtype=np.int64) for shape in list(shapes)[:_PEERS]]
+        shapes = {self.tokens[step.events].tobytes(): step for step in steps[:-1] if step.complete}
         if own.tobytes() in shapes:
             return steps
-        if any(begins(own, other) for other in known):
+        known = list(shapes.values())[-MOST_TRIED:]
+        *chains, last = self._chains([*known, replace(steps[-1], complete=False)])
+        peers = [(self.tokens[step.events], chain) for step, chain in zip(known, chains, strict=True)]
+        if any(is_beginning(own, last, *peer) for peer in peers):
             return [*steps[:-1], replace(steps[-1], complete=False)]
         return steps
+
+    def _chains(self, steps: list[Step]) -> list[IntArray | None]:
+        """The batch that each event of each step works for; a cut-off step has those of the whole one before it."""
+        streams, start, dur = (self.events[name].fill_null(-1).to_numpy() for name in ("stream", "start_ns", "dur_ns"))
+        if len(np.unique(streams)) < 2:
+            return [None] * len(steps)
+        second: int | None = None
+        found: list[IntArray | None] = []
+        for step in steps:
+            at = step.events
+            chain = chains(streams[at], start[at], dur[at], self.vocabulary.classes[self.tokens[at]])
+            if step.complete:
+                second = None if chain is None else int(streams[at][chain.argmax()])
+            elif second is not None:
+                chain = np.where(streams[at] == second, 1, 0).astype(np.int64)
+            found.append(chain)
+        return found
 
     def place(
         self, steps: list[Step], device: int | None, where: IntArray
@@ -171,21 +188,20 @@ class _Cutter:
         self.serving = frozenset().union(
             *(serving_tokens(np.frombuffer(shape, dtype=np.int64), self.vocabulary) for shape in shapes)
         )
-        streams, start, dur = (self.events[name].fill_null(-1).to_numpy() for name in ("stream", "start_ns", "dur_ns"))
-        several = len(np.unique(streams)) > 1
         solved: list[Cut] = []
-        for step in steps:
+        peers: list[Peer] = []
+        for step, chain in zip(steps, self._chains(steps), strict=True):
             own = self.tokens[step.events]
             if not step.complete and step.label is None and step is steps[0]:
                 solved.append(no_blocks(len(own)))
                 continue
-            at = step.events
-            chain = chains(streams[at], start[at], dur[at], self.vocabulary.classes[own]) if several else None
             key = own.tobytes() + (chain.tobytes() if chain is not None else b"")
             if key not in known:
-                truncated = None if step.complete else _truncate(own, steps, solved, self.tokens)
+                truncated = None if step.complete else truncate(own, chain, peers)
                 known[key] = truncated or self._cut(own, chain)
             cut = known[key]
+            if step.complete:
+                peers.append(Peer(own, chain, cut))
             solved.append(self._by_modules(step, cut) or cut)
         return solved
 
@@ -265,21 +281,6 @@ def _members(cut: Cut) -> tuple[IntArray, list[int]]:
     order = order[int((cut.block_of < 0).sum()) :]
     bounds = np.searchsorted(cut.block_of[order], np.arange(cut.count + 1)).tolist()
     return order, bounds
-
-
-def _truncate(own: IntArray, steps: list[Step], solved: list[Cut], tokens: IntArray) -> Cut | None:
-    """Blocks of a step that is the beginning of an earlier one: as far as they go, those of that one."""
-    tried: set[bytes] = set()
-    for step, cut in zip(steps, solved, strict=False):
-        other = tokens[step.events]
-        if not (step.complete and cut.count) or other.tobytes() in tried or len(tried) >= _PEERS:
-            continue
-        tried.add(other.tobytes())
-        if begins(own, other):
-            block_of = carry_over(own, other, cut.block_of)
-            if block_of is not None:
-                return Cut(block_of, int(block_of.max(initial=-1)) + 1, cut.confidence)
-    return None
 
 
 def _adopt(steps: list[Step], stray: IntArray) -> list[Step]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.cut import Cut
-from traceanalyzer.segment.vocabulary import GEMM, MIXER, NORM, ByteArray, IntArray, Vocabulary
+from traceanalyzer.segment.vocabulary import COMM, EXPERT, GEMM, MIXER, NORM, ByteArray, IntArray, Vocabulary
 
 _LEAST_OVERLAP = 0.3
-"""Share of a stream's mixing and matrix kernels that must run while the other stream's do."""
+"""Share of a stream's kernels that must run while the other stream's do; a path that hops has next to none."""
+_WORK = (NORM, GEMM, EXPERT, MIXER, COMM)
+"""Kernels whose overlap counts. One batch computes while the other communicates, so collectives are among them."""
 
 
 def chains(stream: IntArray, start: IntArray, dur: IntArray, classes: ByteArray) -> IntArray | None:
@@ -32,15 +36,20 @@ def chains(stream: IntArray, start: IntArray, dur: IntArray, classes: ByteArray)
     one, two = sorted(full, key=lambda n: (-int((stream == n).sum()), n))
     if min(counts[one][2], counts[two][2]) * 2 < max(counts[one][2], counts[two][2]):
         return None
-    heavy = np.isin(classes, (GEMM, MIXER))
-    first, second = heavy & (stream == one), heavy & (stream == two)
-    if _overlap(start[first], end[first], start[second], end[second]) < _LEAST_OVERLAP:
+    work = np.isin(classes, _WORK)
+    first, second = work & (stream == one), work & (stream == two)
+    if (
+        _overlap(start[first], end[first], start[second], end[second]) < _LEAST_OVERLAP
+        and _overlap(start[second], end[second], start[first], end[first]) < _LEAST_OVERLAP
+    ):
         return None
     return np.where(stream == two, 1, 0).astype(np.int64)
 
 
 def find_batches(tokens: IntArray, chain: IntArray, vocabulary: Vocabulary, known: frozenset[int]) -> Cut:
     """Find the blocks of each batch on its own; a layer's come one after the other, the first batch's first.
+
+    What the longest has ahead of and behind its blocks is done for all: it surrounds the blocks of the others, too.
 
     Args:
         tokens: token of each event of the step.
@@ -49,7 +58,9 @@ def find_batches(tokens: IntArray, chain: IntArray, vocabulary: Vocabulary, know
     """
     numbers = np.unique(chain).tolist()
     where = [np.flatnonzero(chain == number) for number in numbers]
-    cuts = [find_blocks(tokens[own], vocabulary, known) for own in where]
+    first = find_blocks(tokens[where[0]], vocabulary, known)
+    around = _around(where[0], first)
+    cuts = [first, *(_inside(tokens, own, around, vocabulary, known) for own in where[1:])]
     even = len({cut.count for cut in cuts}) == 1
     keys = [
         (block, number) if even else (int(own[(cut.block_of == block).argmax()]), number)
@@ -65,6 +76,25 @@ def find_batches(tokens: IntArray, chain: IntArray, vocabulary: Vocabulary, know
         block_of[own[inside]] = rank[cut.block_of[inside] + offset]
         offset += cut.count
     return Cut(block_of, len(keys), min(cut.confidence for cut in cuts))
+
+
+def _around(where: IntArray, cut: Cut) -> tuple[IntArray, IntArray]:
+    """Positions of a batch's events ahead of its first block and behind its last."""
+    placed = np.flatnonzero(cut.block_of >= 0)
+    if not len(placed):
+        return where[:0], where[:0]
+    return where[: placed[0]], where[placed[-1] + 1 :]
+
+
+def _inside(
+    tokens: IntArray, own: IntArray, around: tuple[IntArray, IntArray], vocabulary: Vocabulary, known: frozenset[int]
+) -> Cut:
+    """Blocks of a batch that runs between the start and the end of a step that are another's."""
+    ahead, behind = around
+    ahead = ahead if not len(ahead) or ahead[-1] < own[0] else ahead[:0]
+    behind = behind if not len(behind) or behind[0] > own[-1] else behind[:0]
+    cut = find_blocks(tokens[np.concatenate((ahead, own, behind))], vocabulary, known)
+    return replace(cut, block_of=cut.block_of[len(ahead) : len(ahead) + len(own)])
 
 
 def _overlap(start: IntArray, end: IntArray, other_start: IntArray, other_end: IntArray) -> float:
