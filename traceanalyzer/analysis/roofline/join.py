@@ -39,17 +39,29 @@ def with_shape_work(kernels: pl.DataFrame) -> pl.DataFrame:
     )
     joined = kernels.join(table, on=keys, how="left", maintain_order="left", nulls_equal=True)
     call = ["device", "step", "correlation_of_graph", "call"]
-    joined = joined.with_columns(correlation_of_graph=pl.when("graph").then("correlation"))
-    computing = pl.col("computes").fill_null(False)
-    main = computing | ~computing.any().over(call)
-    share = pl.when(main).then(pl.col("dur_ns") / pl.col("dur_ns").filter(main).sum().over(call))
+    joined = joined.with_columns(
+        pl.col("computes").fill_null(False), correlation_of_graph=pl.when("graph").then("correlation")
+    )
+    # Grouped and joined: the same as windows over four columns takes seconds on a large trace.
+    calls = (
+        joined.filter(pl.col("call").is_not_null())
+        .group_by(call)
+        .agg(
+            computing=pl.col("computes").any(),
+            computing_ns=(pl.col("dur_ns") * pl.col("computes")).sum(),
+            ns=pl.col("dur_ns").sum(),
+        )
+    )
+    joined = joined.join(calls, on=call, how="left", maintain_order="left", nulls_equal=True)
+    main = pl.col("computes") | ~pl.col("computing")
+    share = pl.col("dur_ns") / pl.when("computing").then("computing_ns").otherwise("ns")
     known = pl.col("what").is_not_null() & pl.col("call").is_not_null() & main
     return joined.with_columns(
         what=pl.when(known).then("what"),
         note=pl.when(known).then("note"),
         shape_flops=pl.when(known).then(pl.col("shape_flops") * share),
         shape_bytes=pl.when(known).then(pl.col("shape_bytes") * share),
-    ).drop("computes", "correlation_of_graph")
+    ).drop("computes", "correlation_of_graph", "computing", "computing_ns", "ns")
 
 
 def _column(found: list[ShapeWork | None], field: str, dtype: pl.DataType) -> pl.Series:
