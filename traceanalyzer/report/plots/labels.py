@@ -125,13 +125,16 @@ class _Room:
         for box, ring in options:
             if least <= ring:
                 break
-            cost = self._cost(centre, box, ring)
+            cost = self._cost(centre, box, ring, least)
             if cost < least:
                 best, least = (box, ring), cost
         return best
 
-    def _cost(self, centre: Spot, box: Box, ring: int) -> float:
+    def _cost(self, centre: Spot, box: Box, ring: int, least: float) -> float:
+        """What a place covers and crosses; not counted on once it is above the least cost so far."""
         covered = sum(_overlap(box, other) for other in self.taken)
+        if covered * 100 + ring >= least:
+            return math.inf
         crossed = sum(_holds(box, spot) for spot in self.lines)
         led_over = sum(_holds(other, spot) for spot in _leader(centre, box) for other in self.labels) if ring else 0
         return covered * 100 + crossed * 60 + led_over * 40 + ring
