@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -221,7 +222,15 @@ def test_stages_together_are_the_whole_model_with_a_send_at_each_border() -> Non
     assert [op for stage in stages for op in stage] == whole
     sends = [op for op in whole if op.collective == "send"]
     assert [op.payload_bytes for op in sends] == [2 * 4 * 4096 * 2] * 2
-    assert stage_starts(32, 3) == [0, 11, 22]
+
+
+@pytest.mark.parametrize(
+    ("layers", "sizes"),
+    [(32, (11, 11, 10)), (61, (31, 30)), (61, (15, 15, 16, 15)), (62, (15, 16, 16, 15)), (63, (16, 16, 16, 15))],
+)
+def test_layers_left_over_go_to_the_stages_ahead_of_the_last(layers: int, sizes: tuple[int, ...]) -> None:
+    starts = [*stage_starts(layers, len(sizes)), layers]
+    assert tuple(end - start for start, end in pairwise(starts)) == sizes
 
 
 @pytest.mark.parametrize(

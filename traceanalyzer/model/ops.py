@@ -135,9 +135,14 @@ def stage_layers(layers: int, stages: int, stage: int | None) -> range:
 
 
 def stage_starts(layers: int, stages: int) -> list[int]:
-    """Return the first layer of each pipeline stage; layers that are left over go to the first ones."""
+    """Return the first layer of each pipeline stage, as vLLM splits a model.
+
+    Layers that are left over go one each to the stages ahead of the last, from behind: the last one has the final norm
+    and lm_head besides, and the first one, as long as others are left, the embedding.
+    """
     size, left = divmod(layers, stages)
-    return [stage * size + min(stage, left) for stage in range(stages)]
+    first_larger = stages - 1 - left
+    return [stage * size + max(min(stage, stages - 1) - first_larger, 0) for stage in range(stages)]
 
 
 def block_ops(step: Step, block: Layer, *, first: bool) -> list[Op]:
