@@ -20,9 +20,11 @@ from traceanalyzer.estimate import (
     from_trace,
     steady,
 )
-from traceanalyzer.estimate.calibrate import ClassTime, fit
+from traceanalyzer.estimate.calibrate import ClassTime
 from traceanalyzer.estimate.efficiencies import scaled
 from traceanalyzer.estimate.from_results import observations, one_series
+from traceanalyzer.estimate.line import fit
+from traceanalyzer.model import Parallel
 from traceanalyzer.serving.grouping import select
 from traceanalyzer.serving.read import read
 
@@ -100,6 +102,13 @@ def test_a_line_through_exact_points_is_found_again(slowness: float, step: float
     assert found.step_ns == pytest.approx(step, abs=10)
 
 
+def test_what_the_link_adds_is_no_slowness_of_kernels() -> None:
+    bases, links = [1e6, 4e6, 9e6], [5e6, 6e6, 8e6]
+    found = fit(bases, [1.5 * base + link + 1e6 for base, link in zip(bases, links, strict=True)], 0.8, 0.0, links)
+    assert (found.slowness, found.step_ns) == (pytest.approx(1.5), pytest.approx(1e6))
+    assert fit([2e6], [9e6], 0.5, 1e6, [4e6]).slowness == pytest.approx(2)
+
+
 def test_the_fit_keeps_to_what_is_physical() -> None:
     bases = [1e6, 2e6, 4e6]
     assert fit(bases, [5e5, 2e6, 5e6], 0.5, 0.0).step_ns == 0
@@ -120,6 +129,21 @@ def test_a_calibrated_estimate_gives_back_what_it_was_fitted_to() -> None:
     again = estimate(replace(own, efficiencies=found.efficiencies), 200, 100, 8, calibration=found)
     assert again.served.tpot_ns == pytest.approx(seen[1].tpot_ns, rel=1e-3)
     assert any("left out of the fit" in line for line in again.assumptions)
+
+
+@pytest.mark.parametrize("parallel", [Parallel(tp=4), Parallel(tp=2, pp=2)])
+def test_the_link_keeps_its_time_so_that_layouts_give_back_what_was_fitted(parallel: Parallel) -> None:
+    own = deployment("llama-3.1-8b", "RTX 6000 Ada", parallel=parallel)
+    slow = replace(own, efficiencies=replace(scaled(own.efficiencies, 0.5), kernel_ns=3200.0, step_ns=4e6))
+    seen = [Observation(n, 200, 100, steady(StepTimes(slow), Traffic(200, 100, n)).tpot_ns or 0) for n in (1, 8, 64)]
+    found = from_serving(own, seen)
+    calibrated = StepTimes(replace(own, efficiencies=found.efficiencies))
+    for point in found.points:
+        traffic = Traffic(200, 100, point.observed.concurrency)
+        assert point.fitted_ns == pytest.approx(steady(calibrated, traffic).tpot_ns, rel=1e-3)
+        assert point.fitted_ns == pytest.approx(point.observed.tpot_ns, rel=0.01)
+    assert found.line is not None
+    assert found.line.slowness == pytest.approx(2, rel=0.02)
 
 
 def test_one_load_has_no_held_out_error_and_keeps_the_wide_range() -> None:

@@ -1,8 +1,8 @@
 """Efficiencies from measurements: two parameters from serving results, shares of each class from a trace's roofline.
 
-Serving results tell TPOT = x A + y at several loads, where A is the estimate with the defaults and nothing for the
-host: x says how much slower or faster kernels are than the defaults, y what a step costs beside them. More cannot be
-told apart from such results.
+Serving results tell TPOT = x A + C + y at several loads, where A is what kernels take in the estimate with the
+defaults and C what the link adds to it: x says how much slower or faster kernels are than the defaults, y what a step
+costs beside them. More cannot be told apart from such results.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from traceanalyzer.estimate.deployment import Deployment
 from traceanalyzer.estimate.efficiencies import CLASSES, Efficiencies, Share
 from traceanalyzer.estimate.errors import EstimateError
+from traceanalyzer.estimate.line import Line, fit, tells_two
+from traceanalyzer.estimate.link import FREE_LINK
 from traceanalyzer.estimate.schedule import DEFAULT_BUDGET, Traffic, steady
 from traceanalyzer.estimate.step import StepTimes
 
-LEAST_SPREAD = 1.1
-"""Estimates that differ by less than this factor cannot tell the two parameters apart."""
+LINK_TURNS = 4
+"""How often the link's part of TPOT is found anew with pipeline stages, where it depends on how slow kernels are."""
 
 LEAST_SHARE_TOLD = 0.01
 """A class with less of the step's time than this keeps its default."""
@@ -38,18 +40,6 @@ class Observation:
     isl: int
     osl: int
     tpot_ns: float
-
-
-@dataclass(frozen=True)
-class Line:
-    """TPOT = slowness x A + step_ns."""
-
-    slowness: float
-    step_ns: float
-
-    def at(self, base_ns: float) -> float:
-        """Return the TPOT for an uncalibrated one."""
-        return self.slowness * base_ns + self.step_ns
 
 
 @dataclass(frozen=True)
@@ -143,20 +133,24 @@ def from_serving(
     if not observations:
         raise EstimateError("no result states a concurrency and a TPOT to calibrate with")
     given = deployment.efficiencies
-    times = StepTimes(replace(deployment, efficiencies=replace(given, step_ns=0.0)))
-    bases = [_base(times, seen, budget) for seen in observations]
     measured = [seen.tpot_ns for seen in observations]
     fastest = max(max(share.compute, share.memory) for share in given.shares.values())
-    line = fit(bases, measured, fastest, given.step_ns)
+    alone = replace(deployment, link=FREE_LINK if deployment.link else None)
+    kernels = _tpots(alone, 1.0, observations, budget)
+    links = [0.0] * len(kernels)
+    line = fit(kernels, measured, fastest, given.step_ns)
+    for _ in range(_turns(deployment)):
+        whole = _tpots(deployment, line.slowness, observations, budget)
+        links = [tpot - line.slowness * base for tpot, base in zip(whole, kernels, strict=True)]
+        line = fit(kernels, measured, fastest, given.step_ns, links)
     points = []
     for i, seen in enumerate(observations):
-        others = [j for j in range(len(bases)) if j != i]
         held_out = None
-        if others:
-            without = fit([bases[j] for j in others], [measured[j] for j in others], fastest, given.step_ns)
-            held_out = without.at(bases[i])
-        points.append(Point(seen, line.at(bases[i]), held_out))
-    two = _tells_two(bases)
+        if len(observations) > 1:
+            others, theirs, beside = (_without(i, values) for values in (kernels, measured, links))
+            held_out = fit(others, theirs, fastest, given.step_ns, beside).at(kernels[i], links[i])
+        points.append(Point(seen, line.at(kernels[i], links[i]), held_out))
+    two = tells_two(kernels)
     calibrated = [f"kernels {line.slowness:.2f} times as slow as the defaults"]
     kept = ["what sets the classes of kernels apart", "the link", "TTFT beyond the speed of the kernels"]
     step = f"{line.step_ns / 1e6:.2f} ms a step beside them"
@@ -172,12 +166,29 @@ def from_serving(
     return Calibration(efficiencies, line, tuple(points), tuple(calibrated), tuple(kept))
 
 
-def _base(times: StepTimes, seen: Observation, budget: int) -> float:
-    """Return the uncalibrated TPOT: rounds do not depend on how long they take, so that TPOT is linear in both."""
-    tpot = steady(times, Traffic(seen.isl, seen.osl, seen.concurrency), budget).tpot_ns
-    if tpot is None:
+def _turns(deployment: Deployment) -> int:
+    """How often the link's part has to be found: one GPU has none, and without stages it depends on nothing else."""
+    if deployment.link is None or deployment.parallel.gpus == 1:
+        return 0
+    return 1 if deployment.parallel.pp == 1 else LINK_TURNS
+
+
+def _tpots(deployment: Deployment, slowness: float, observations: Sequence[Observation], budget: int) -> list[float]:
+    """Return TPOT at each load with kernels so many times as slow, and nothing for the host.
+
+    Rounds do not depend on how long they take, so that the cost of a step adds to TPOT as it is.
+    """
+    given = deployment.efficiencies
+    slower = replace(given, shares=_slowed(given, slowness), kernel_ns=given.kernel_ns * slowness, step_ns=0.0)
+    times = StepTimes(replace(deployment, efficiencies=slower))
+    found = [steady(times, Traffic(one.isl, one.osl, one.concurrency), budget).tpot_ns for one in observations]
+    if None in found:
         raise EstimateError("answers of one token have no TPOT to calibrate with")
-    return tpot
+    return [tpot for tpot in found if tpot is not None]
+
+
+def _without(number: int, values: Sequence[float]) -> list[float]:
+    return [value for other, value in enumerate(values) if other != number]
 
 
 def _slowed(given: Efficiencies, slowness: float) -> dict[str, Share]:
@@ -185,40 +196,6 @@ def _slowed(given: Efficiencies, slowness: float) -> dict[str, Share]:
         name: Share(min(share.compute / slowness, 1.0), min(share.memory / slowness, 1.0))
         for name, share in given.shares.items()
     }
-
-
-def _tells_two(bases: Sequence[float]) -> bool:
-    return max(bases) / min(bases) >= LEAST_SPREAD
-
-
-def fit(bases: Sequence[float], measured: Sequence[float], fastest: float, default_step_ns: float) -> Line:
-    """Fit measured = slowness x base + step in the least squares of relative errors.
-
-    Args:
-        bases: uncalibrated TPOT at each load.
-        measured: TPOT there.
-        fastest: the largest share of a peak among the defaults: the least slowness, as none may exceed 1.
-        default_step_ns: cost of a step where it cannot be told.
-    """
-    weights = [1 / value for value in measured]
-    xs = [base * weight for base, weight in zip(bases, weights, strict=True)]
-    if not _tells_two(bases):
-        return Line(max(_slope(xs, [1 - default_step_ns * weight for weight in weights]), fastest), default_step_ns)
-    xx, ww = sum(x * x for x in xs), sum(w * w for w in weights)
-    xw = sum(x * w for x, w in zip(xs, weights, strict=True))
-    x1, w1 = sum(xs), sum(weights)
-    determinant = xx * ww - xw * xw
-    slowness, step = (x1 * ww - w1 * xw) / determinant, (w1 * xx - x1 * xw) / determinant
-    if step < 0:
-        slowness, step = _slope(xs, [1.0] * len(xs)), 0.0
-    if slowness < fastest:
-        left = [1 - fastest * x for x in xs]
-        slowness, step = fastest, max(_slope(weights, left), 0.0)
-    return Line(slowness, step)
-
-
-def _slope(xs: Sequence[float], ys: Sequence[float]) -> float:
-    return sum(x * y for x, y in zip(xs, ys, strict=True)) / sum(x * x for x in xs)
 
 
 @dataclass(frozen=True)

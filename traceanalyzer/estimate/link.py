@@ -44,6 +44,10 @@ class Link:
             raise EstimateError(f"a link needs a bandwidth above 0 GB/s, not {self.gbps:g}")
 
 
+FREE_LINK = Link(1e30, 0.0, "a link that costs nothing")
+"""A link that takes no time: what is left is the kernels'."""
+
+
 def default_link(gpu: Gpu) -> Link | None:
     """Return a GPU's link at ``LINK_SHARE`` of its nominal bandwidth; null where no link is known."""
     if gpu.link_gbps is None:
