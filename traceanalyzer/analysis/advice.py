@@ -48,9 +48,9 @@ def advice(trace: Trace, phase: str | None = None, step: int | None = None) -> l
     if kernels.is_empty():
         return []
     totals = (
-        kernels.group_by(pl.col("name").cast(pl.String))
+        kernels.group_by("name")
         .agg(total_ns=pl.col("dur_ns").sum(), count=pl.len(), roles=pl.col("role").drop_nulls().unique().sort())
-        .with_columns(share=pl.col("total_ns") / pl.col("total_ns").sum())
+        .with_columns(pl.col("name").cast(pl.String), share=pl.col("total_ns") / pl.col("total_ns").sum())
         .sort(["total_ns", "name"], descending=[True, False])
     )
     found = _padded_tiles(trace, kernels, totals)
@@ -98,9 +98,11 @@ def _padded_tiles(trace: Trace, kernels: pl.DataFrame, totals: pl.DataFrame) -> 
     """Warn where a GEMM's tile has far more rows than a decode step has tokens."""
     rows_per_step = segment(trace).steps.filter(pl.col("phase") == "decode").select("device", "step", "tokens")
     largest = (
-        kernels.join(rows_per_step.drop_nulls("tokens"), on=["device", "step"], nulls_equal=True)
-        .group_by(pl.col("name").cast(pl.String))
+        kernels.select("device", "step", "name")
+        .join(rows_per_step.drop_nulls("tokens"), on=["device", "step"], nulls_equal=True)
+        .group_by("name")
         .agg(m=pl.col("tokens").max())
+        .with_columns(pl.col("name").cast(pl.String))
     )
     found = []
     for row in totals.join(largest, on="name", maintain_order="left").iter_rows(named=True):

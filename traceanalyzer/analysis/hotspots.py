@@ -62,8 +62,9 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: i
     )
     copies = (
         events.filter(~pl.col("is_kernel"))
-        .group_by(pl.col("name").cast(pl.String))
+        .group_by("name")
         .agg(count=pl.len(), total_ns=pl.col("dur_ns").sum())
+        .with_columns(pl.col("name").cast(pl.String))
         .sort(["total_ns", "name"], descending=[True, False])
     )
     whole = segment(trace).steps.filter("complete").group_by("phase", maintain_order=True).agg(steps=pl.len())
@@ -99,7 +100,7 @@ def select(trace: Trace, phase: str | None = None, step: int | None = None) -> t
 
 
 def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
-    group = {"kernel": pl.col("name").cast(pl.String), "role": pl.col("role"), "family": pl.col("family")}[by]
+    group = {"kernel": pl.col("name"), "role": pl.col("role"), "family": pl.col("family")}[by]
     duration = pl.col("dur_ns")
     in_steps = duration.filter("in_average").sum()
 
@@ -125,7 +126,8 @@ def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
             p99_ns=duration.quantile(0.99, "linear"),
             per_step_ns=in_steps / steps if steps else pl.lit(None, dtype=pl.Float64),
         )
-        .with_columns(share=pl.col("total_ns") / pl.col("total_ns").sum())
+        # Names become text once a group: as text of every kernel they take most of the memory.
+        .with_columns(pl.col("group").cast(pl.String), share=pl.col("total_ns") / pl.col("total_ns").sum())
         .sort(["total_ns", "group"], descending=[True, False])
         .select(
             pl.col("group").alias("name"),

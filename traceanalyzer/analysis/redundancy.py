@@ -39,14 +39,17 @@ def redundancies(trace: Trace) -> list[Redundancy]:
     of the same block, has nothing else to convert: the projection's result is what the rotary kernel reads itself.
     """
     cut = segment(trace)
+    casts = [name for name in cut.events["name"].unique().cast(pl.String).to_list() if _is_pure_cast(name)]
+    if not casts:
+        return []
     complete = cut.steps.filter(pl.col("complete"), pl.col("phase") != "dummy").select("device", "step", "blocks")
     path = (
         cut.events.filter(pl.col("section") == "block")
+        .select("device", "step", "block", "start_ns", "index", "dur_ns", "name", "role")
         .join(complete, on=["device", "step"], nulls_equal=True)
         .sort("device", "step", "start_ns", "index")
         .with_columns(next_role=pl.col("role").shift(-1).over("device", "step", "block"))
     )
-    casts = [name for name in path["name"].unique().cast(pl.String).to_list() if _is_pure_cast(name)]
     steps = complete.height
     repeated = (
         path.filter(pl.col("name").cast(pl.String).is_in(casts), pl.col("next_role") == "rope")

@@ -147,9 +147,9 @@ def _graph_launches(trace: Trace, events: pl.DataFrame) -> int:
 def _totals(kernels: pl.DataFrame) -> pl.DataFrame:
     total = kernels["dur_ns"].sum()
     return (
-        kernels.group_by(pl.col("name").cast(pl.String))
+        kernels.group_by("name")
         .agg(count=pl.len(), total_ns=pl.col("dur_ns").sum())
-        .with_columns(share=pl.col("total_ns") / total)
+        .with_columns(pl.col("name").cast(pl.String), share=pl.col("total_ns") / total)
         .sort(["total_ns", "name"], descending=[True, False])
     )
 
