@@ -12,6 +12,7 @@ from rich.text import Text
 from traceanalyzer.names import short_name
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.report.console import table
+from traceanalyzer.report.step_groups import StepGroup, step_groups
 from traceanalyzer.report.text import duration, plural, us, visible
 from traceanalyzer.segment import Segmentation
 from traceanalyzer.segment.outliers import Outlier, TooFew, find_outliers, too_few
@@ -136,47 +137,27 @@ def csv_rows(ranks: Sequence[tuple[int | None, Segmentation]]) -> Iterator[dict[
 
 
 def render(ranks: Sequence[tuple[int | None, Segmentation]], width: int) -> Group:
-    """Return what a person reads: for each rank, device and phase a strip of blocks and tables by variant."""
+    """Return what a person reads: for each rank and group of steps that are alike, a strip and tables by variant."""
     parts: list[Any] = []
     for rank, found in ranks:
         outliers, few = find_outliers(found), too_few(found)
-        for device in found.steps["device"].unique(maintain_order=True).to_list():
-            own = found.steps.filter(pl.col("device").eq_missing(pl.lit(device, dtype=pl.Int32)))
-            name = "CPU" if device is None else f"device {device}"
+        for group in step_groups(found):
+            name = "CPU" if group.device is None else f"device {group.device}"
             title = name if rank is None else f"rank {rank}, {name}"
-            for steps in _alike(own):
-                phase = steps["phase"][0]
-                place = (device, phase, steps["blocks"].filter(steps["complete"]).first())
-                unusual = [o for o in outliers if (o.device, o.phase, o.blocks) == place]
-                parts += _phase(title, phase, steps, found, unusual, width)
-                parts += [*_not_compared([o for o in few if (o.device, o.phase, o.blocks) == place]), Text()]
+            parts += _group(title, group, found, group.own(outliers), width)
+            parts += [*_not_compared(group.own(few)), Text()]
     return Group(*(parts[:-1] or [Text("no steps were found")]))
 
 
-def _alike(steps: pl.DataFrame) -> list[pl.DataFrame]:
-    """Steps of one phase and number of blocks, in order of appearance; groups of partial steps alone come last.
-
-    Partial steps go with the first whole ones of their phase.
-    """
-    whole = pl.col("blocks").filter("complete").first().over("phase")
-    grouped = steps.with_columns(size=pl.when("complete").then("blocks").otherwise(whole))
-    groups = grouped.partition_by("phase", "size", maintain_order=True)
-    return sorted((group.drop("size") for group in groups), key=lambda group: not group["complete"].any())
-
-
-def _phase(
-    title: str, phase: str, steps: pl.DataFrame, found: Segmentation, outliers: list[Outlier], width: int
-) -> Iterator[Any]:
-    whole = steps.filter("complete")
-    shown = whole if whole.height else steps
-    blocks = found.blocks.join(shown.select("device", "step"), on=["device", "step"], nulls_equal=True, how="semi")
-    count = plural(shown.height, "step" if whole.height or phase == "dummy" else "partial step")
-    yield Text(f"{title}: {count}, phase {phase}{_left_out(steps, whole)}", style="bold")
-    if blocks.is_empty():
-        cut_off = "" if whole.height else ": cut off by the start or end of the recording"
+def _group(title: str, group: StepGroup, found: Segmentation, outliers: list[Outlier], width: int) -> Iterator[Any]:
+    shown = group.shown
+    count = plural(shown.height, "step" if group.complete or group.phase == "dummy" else "partial step")
+    yield Text(f"{title}: {count}, phase {group.phase}{_left_out(group)}", style="bold")
+    if group.blocks.is_empty():
+        cut_off = "" if group.complete else ": cut off by the start or end of the recording"
         yield Text(f"  no transformer blocks were found{cut_off}")
         return
-    by_block = _by_block(blocks)
+    by_block = group.by_block()
     methods = ", ".join(shown["method"].drop_nulls().unique(maintain_order=True).to_list())
     confidence = min(shown["confidence"].drop_nulls().to_list())
     how = "nn.Module events" if methods == "modules" else "the pattern of kernel names"
@@ -187,7 +168,7 @@ def _phase(
     yield Text()
     yield _times(by_block, width)
     yield Text()
-    yield _variants(by_block, _role_times(blocks, found), width)
+    yield _variants(by_block, _role_times(group.blocks, found), width)
     for outlier in outliers:
         yield from (Text(f"  {visible(line)}") for line in _sentence(outlier, width))
 
@@ -198,21 +179,9 @@ def _not_compared(few: list[TooFew]) -> Iterator[Text]:
         yield Text(f"  too few blocks alike to say which is unusual: {kinds}")
 
 
-def _left_out(steps: pl.DataFrame, whole: pl.DataFrame) -> str:
-    partial = steps.height - whole.height
-    return f" ({plural(partial, 'partial step')} left out)" if partial and whole.height else ""
-
-
-def _by_block(blocks: pl.DataFrame) -> pl.DataFrame:
-    return (
-        blocks.group_by("block")
-        .agg(
-            pl.col("variant").mode().sort().first(),
-            pl.col("kind").drop_nulls().mode().sort().first(),
-            pl.col("events", "kernels", "kernel_sum_ns").median(),
-        )
-        .sort("block")
-    )
+def _left_out(group: StepGroup) -> str:
+    partial = group.steps.height - group.shown.height
+    return f" ({plural(partial, 'partial step')} left out)" if partial else ""
 
 
 def _strip(by_block: pl.DataFrame, width: int) -> Iterator[Text]:

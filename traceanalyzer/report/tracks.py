@@ -12,6 +12,7 @@ import polars as pl
 from traceanalyzer.analysis.advice import advice
 from traceanalyzer.analysis.idle import idle
 from traceanalyzer.names import short_name
+from traceanalyzer.report.step_groups import step_groups
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.segment.outliers import find_outliers
 from traceanalyzer.trace import Trace
@@ -171,15 +172,16 @@ def _gaps(gaps: pl.DataFrame) -> list[Slice]:
 
 
 def _outliers(cut: Segmentation) -> list[Slice]:
+    """A slice for each run of a block that is unusual in steps of its depth."""
     found = []
-    phases = cut.steps.filter("complete").select("step", "phase")
-    blocks = cut.blocks.join(phases, on="step")
-    for outlier in find_outliers(cut):
-        own = blocks.filter(pl.col("block") == outlier.block, pl.col("phase") == outlier.phase)
-        slower = "slower" if outlier.change > 0 else "faster"
-        facts = {"kernel": outlier.kernel, "kernel_change_us": outlier.kernel_ns / 1000, "kind": outlier.kind}
-        name = f"block {outlier.block} {abs(outlier.change) * 100:.0f} % {slower} than its kind"
-        found += [Slice(name, start, end, facts) for start, end in own.select("start_ns", "end_ns").iter_rows()]
+    outliers = find_outliers(cut)
+    for group in step_groups(cut) if outliers else ():
+        for outlier in group.own(outliers):
+            own = group.blocks.filter(pl.col("block") == outlier.block)
+            slower = "slower" if outlier.change > 0 else "faster"
+            facts = {"kernel": outlier.kernel, "kernel_change_us": outlier.kernel_ns / 1000, "kind": outlier.kind}
+            name = f"block {outlier.block} {abs(outlier.change) * 100:.0f} % {slower} than its kind"
+            found += [Slice(name, start, end, facts) for start, end in own.select("start_ns", "end_ns").iter_rows()]
     return found
 
 

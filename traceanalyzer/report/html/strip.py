@@ -9,9 +9,12 @@ import polars as pl
 
 from traceanalyzer.report.html.gather import TraceView
 from traceanalyzer.report.html.tables import name_cell
+from traceanalyzer.report.step_groups import StepGroup, step_groups
 from traceanalyzer.report.text import duration, plural
+from traceanalyzer.segment.outliers import Outlier
 
 MOST_STRIPS = 6
+"""Strips on a page; steps of further devices, phases and depths have none."""
 LEAST_RANGE = 0.10
 """Share of a block's time that the colours span at least, so that noise is not painted as difference."""
 
@@ -31,7 +34,7 @@ class BlockCell:
 
 @dataclass(frozen=True)
 class Strip:
-    """The blocks of a phase on a device.
+    """The blocks of steps that are alike: those of one device, phase and depth.
 
     Attributes:
         title: which steps.
@@ -63,42 +66,26 @@ def strips_of(view: TraceView, prefix: str) -> tuple[list[Strip], dict[str, Any]
     strips: list[Strip] = []
     names: dict[str, int] = {}
     kernels: dict[str, Any] = {}
-    groups = view.cut.steps.group_by("device", "phase", maintain_order=True)
-    ordered = sorted(groups, key=lambda item: (item[0][1] != view.phase, item[0][1] == "dummy"))
-    for (device, phase), steps in ordered:
-        whole = steps.filter("complete") if steps["complete"].any() else steps
-        blocks = view.cut.blocks.join(
-            whole.select("device", "step"), on=["device", "step"], nulls_equal=True, how="semi"
-        )
-        if blocks.is_empty() or len(strips) >= MOST_STRIPS:
-            continue
+    shown = [group for group in step_groups(view.cut) if not group.blocks.is_empty()]
+    shown.sort(key=lambda group: (group.phase != view.phase, group.phase == "dummy"))
+    for group in shown[:MOST_STRIPS]:
         key = f"{prefix}{len(strips)}"
-        strips.append(_strip(view, device, str(phase), whole, blocks, key))
-        kernels[key] = _kernels(view.cut.events, blocks, names)
+        strips.append(_strip(group, group.own(view.outliers), key))
+        kernels[key] = _kernels(view.cut.events, group.blocks, names)
     cells = [name_cell(name) for name in names]
     return strips, {"names": [[cell.text, cell.full or cell.text] for cell in cells], "strips": kernels}
 
 
-def _strip(
-    view: TraceView, device: int | None, phase: str, steps: pl.DataFrame, blocks: pl.DataFrame, key: str
-) -> Strip:
-    rows = (
-        blocks.group_by("block")
-        .agg(
-            pl.col("variant").mode().sort().first(),
-            pl.col("kind").drop_nulls().mode().sort().first(),
-            pl.col("kernels", "kernel_sum_ns").median(),
-        )
-        .sort("block")
-    )
+def _strip(group: StepGroup, outliers: list[Outlier], key: str) -> Strip:
+    rows, steps = group.by_block(), group.shown
     times = [float(time) for time in rows["kernel_sum_ns"]]
     low, high = min(times), max(times)
     middle = (low + high) / 2
     half = max((high - low) / 2, middle * LEAST_RANGE / 2)
     cold, hot = middle - half, middle + half
-    kind = "" if phase == "unknown" else f"{phase} "
-    partial = "" if steps["complete"].any() else "partial "
-    where = "CPU" if device is None else f"GPU {device}"
+    kind = "" if group.phase == "unknown" else f"{group.phase} "
+    partial = "" if group.complete else "partial "
+    where = "CPU" if group.device is None else f"GPU {group.device}"
     over = ", medians" if steps.height > 1 else ""
     confidences = steps["confidence"].drop_nulls().to_list()
     return Strip(
@@ -122,8 +109,7 @@ def _strip(
             f"Block {o.block} is {abs(o.change) * 100:.0f} % {'slower' if o.change > 0 else 'faster'} than its kind "
             f"({o.kind}), because of {name_cell(o.kernel).text} "
             f"({'+' if o.kernel_ns > 0 else '−'}{duration(abs(o.kernel_ns))})."
-            for o in view.outliers
-            if o.device == device and o.phase == phase
+            for o in outliers
         ),
         confidence=min(confidences) if confidences else None,
         method=", ".join(steps["method"].drop_nulls().unique(maintain_order=True).to_list()),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from traceanalyzer.problems import TraceError
 from traceanalyzer.report.plots import style
+from traceanalyzer.report.step_groups import StepGroup, step_groups
 from traceanalyzer.report.text import plural
 from traceanalyzer.segment import Segmentation
 from traceanalyzer.segment.outliers import Outlier, find_outliers
@@ -22,7 +23,7 @@ LETTERS_FIT = 72
 
 
 def block_strip(found: Segmentation, rank: int | None = None, width: float = style.WIDTH) -> Figure:
-    """Draw the kernel time of every block, the median over the steps of a phase; a strip a device and phase.
+    """Draw the kernel time of every block, the median over steps that are alike; a strip a device, phase and depth.
 
     Complete steps are taken where there are any. At most four strips are drawn, those with most steps.
 
@@ -34,32 +35,23 @@ def block_strip(found: Segmentation, rank: int | None = None, width: float = sty
     Raises:
         TraceError: there are no blocks.
     """
-    strips = _strips(found)
-    if not strips:
+    groups = [group for group in step_groups(found) if not group.blocks.is_empty()]
+    if not groups:
         raise TraceError("plot", "nothing to draw: no transformer blocks were found")
+    strips = [
+        (group, _times(group.blocks, found.events))
+        for group in sorted(groups, key=lambda group: -group.shown.height)[:MOST_STRIPS]
+    ]
     unusual = find_outliers(found)
+    devices = len({group.device for group, _ in strips})
     with style.styled():
         figure = style.new_figure(0.7 + 3.1 * len(strips), width)
-        for at, (device, phase, steps, times) in enumerate(strips):
-            axes = figure.add_subplot(len(strips), 1, at + 1)
-            own = [o for o in unusual if o.device == device and o.phase == phase]
-            where = _where(rank, device, len({one[0] for one in strips}))
-            _strip(axes, _title(phase, steps, times) + where, times, own, width)
-        _legend(figure, strips)
+        for at, (group, times) in enumerate(strips, start=1):
+            axes = figure.add_subplot(len(strips), 1, at)
+            title = _title(group, times) + _where(rank, group.device, devices)
+            _strip(axes, title, times, group.own(unusual), width)
+        _legend(figure, [times for _, times in strips])
     return figure
-
-
-def _strips(found: Segmentation) -> list[tuple[int | None, str, int, pl.DataFrame]]:
-    """Device, phase, number of steps, and one row a block: block, variant, and the median time of each group."""
-    strips = []
-    for (device, phase), steps in found.steps.group_by("device", "phase", maintain_order=True):
-        whole = steps.filter("complete") if steps["complete"].any() else steps
-        keys = whole.select("device", "step")
-        blocks = found.blocks.join(keys, on=["device", "step"], nulls_equal=True, how="semi")
-        if blocks.height:
-            strips.append((device, str(phase), whole.height, _times(blocks, found.events)))
-    strips.sort(key=lambda strip: -strip[2])
-    return strips[:MOST_STRIPS]
 
 
 def _times(blocks: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
@@ -93,8 +85,9 @@ def _where(rank: int | None, device: int | None, devices: int) -> str:
     return "".join(parts)
 
 
-def _title(phase: str, steps: int, times: pl.DataFrame) -> str:
-    kind = "" if phase == "unknown" else f"{phase} "
+def _title(group: StepGroup, times: pl.DataFrame) -> str:
+    steps = group.shown.height
+    kind = ("" if group.complete else "partial ") + ("" if group.phase == "unknown" else f"{group.phase} ")
     over = f"median of {plural(steps, kind + 'step')}" if steps > 1 else f"one {kind}step"
     return f"{plural(times.height, 'transformer block')}, {over}"
 
@@ -165,10 +158,10 @@ def _ticks(axes: Axes, numbers: list[int], variants: list[str], width: float) ->
         )
 
 
-def _legend(figure: Figure, strips: list[tuple[Any, Any, Any, pl.DataFrame]]) -> None:
+def _legend(figure: Figure, strips: list[pl.DataFrame]) -> None:
     from matplotlib.patches import Patch
 
-    used = [name for name in style.ROLE_GROUPS if any(name in times.columns for *_, times in strips)]
+    used = [name for name in style.ROLE_GROUPS if any(name in times.columns for times in strips)]
     handles = [
         Patch(facecolor=style.GROUP_COLOURS[name], hatch=style.GROUP_HATCHES[name], edgecolor=style.PAPER, label=name)
         for name in used
