@@ -24,6 +24,9 @@ from traceanalyzer.segment.post_norm import closing_norms
 from traceanalyzer.segment.repetition import find_repetition
 from traceanalyzer.segment.vocabulary import IntArray, Vocabulary
 
+_MOST_DRAFTS = 16
+"""Passes of a draft model behind one of the model."""
+
 
 def find_blocks(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int] = frozenset()) -> Cut:
     """Cut a step's kernels, in order of start, into blocks.
@@ -94,7 +97,10 @@ def _plan_for(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_f
     first = bisect_left(marks, anchors[0].start)
     last = len(marks) - bisect_right(marks, anchors[-1].end)
     between: list[tuple[int, int, int, int]] = []  # token before, token after, marks after ffn end, marks in all
-    for one, two in pairwise(anchors):
+    within = _within_passes(layout, anchors)
+    if not within and len(anchors) > 1:
+        return _plan_for_passes(layout, anchors, marks, feed_forward=feed_forward)
+    for one, two in within:
         end = layout.feed_forward_end(one.end, two.start) if feed_forward else None
         inside = bisect_left(marks, two.start) - bisect_right(marks, one.end)
         reach = bisect_left(marks, two.start) - bisect_right(marks, end) if end is not None else -1
@@ -139,6 +145,13 @@ def _plan_for(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_f
     )
 
 
+def _within_passes(layout: Layout, anchors: list[Anchor]) -> list[tuple[Anchor, Anchor]]:
+    """Neighbours that no pass ends between. What marks so many gaps that no draft model explains them ends no pass."""
+    pairs = list(pairwise(anchors))
+    within = [pair for pair in pairs if not layout.passes_between(pair[0].end, pair[1].start)]
+    return pairs if len(pairs) - len(within) > max(_MOST_DRAFTS, len(within)) else within
+
+
 def _short_of(last: int, own: int) -> float:
     """How far the marks after the last anchor are from the block's own and a final one; a stage may lack that."""
     return min(abs(last - own - 1), 0.4 + abs(last - own))
@@ -155,6 +168,29 @@ def _plan_for_one(
             beyond = len(marks) - bisect_right(marks, end)
             after = last - min(beyond, 1)
     return _Plan(marks, 0, {anchor.token: first}, {anchor.token: after}, first, after, 0.5)
+
+
+def _plan_for_passes(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_forward: bool) -> _Plan:
+    """The same where every block is a pass of its own: its marks from the pass's start, and to its end but the last."""
+    before: dict[int, list[int]] = defaultdict(list)
+    after: dict[int, list[int]] = defaultdict(list)
+    lows = [0, *(layout.last_turn(one.end, two.start) for one, two in pairwise(anchors))]
+    highs = [*(layout.first_turn(one.end, two.start) for one, two in pairwise(anchors)), layout.length]
+    for anchor, low, high in zip(anchors, lows, highs, strict=True):
+        before[anchor.token].append(bisect_left(marks, anchor.start) - bisect_left(marks, low))
+        inside = bisect_left(marks, high) - bisect_right(marks, anchor.end)
+        end = layout.feed_forward_end(anchor.end, high) if feed_forward else None
+        final = 1 if end is None else min(bisect_left(marks, high) - bisect_right(marks, end), 1)
+        after[anchor.token].append(max(inside - final, 0))
+    return _Plan(
+        marks,
+        0,
+        {token: _mode(counts) for token, counts in before.items()},
+        {token: _mode(counts) for token, counts in after.items()},
+        _mode(n for counts in before.values() for n in counts),
+        _mode(n for counts in after.values() for n in counts),
+        0.5,
+    )
 
 
 def _mode(values: Iterable[int]) -> int:

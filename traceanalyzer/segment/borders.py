@@ -108,6 +108,16 @@ class Layout:
         index = bisect_right(self.turns, low)
         return index < len(self.turns) and self.turns[index] < high
 
+    def first_turn(self, low: int, high: int) -> int:
+        """Return the first kernel between two positions that shows a pass's end or beginning; the upper without one."""
+        index = bisect_right(self.turns, low)
+        return self.turns[index] if index < len(self.turns) and self.turns[index] < high else high
+
+    def last_turn(self, low: int, high: int) -> int:
+        """Return the last kernel between two positions that shows a pass's end or beginning; the lower without one."""
+        index = bisect_left(self.turns, high) - 1
+        return self.turns[index] if index >= 0 and self.turns[index] > low else low
+
     def first_norm_of_pass(self, low: int, mark: int) -> int:
         """Return the first of the norms right ahead of a mark: a draft layer may norm two inputs and join them."""
         while self.classes[mark - 1] == NORM and mark - 1 > low and self.passes_between(low, mark - 1):

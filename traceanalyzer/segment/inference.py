@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +14,7 @@ import polars as pl
 from traceanalyzer.segment.alignment import begins
 from traceanalyzer.segment.anchors import find_anchors
 from traceanalyzer.segment.steps import Step
-from traceanalyzer.segment.vocabulary import EMBED, SAMPLE, IntArray, Vocabulary
+from traceanalyzer.segment.vocabulary import EMBED, MIXER, SAMPLE, IntArray, Vocabulary
 
 _COMMON = 0.6
 """An index or embedding kernel as frequent as this share of the anchors belongs to the blocks."""
@@ -21,6 +22,10 @@ _TRIED = 16
 """Ends of passes in a step that are tried as the end of the step."""
 _ONE_GRAPH = 0.5
 """Share of a step's events that one launch must have started for the step to be a graph's."""
+
+_SHALLOWER = 2
+"""A draft model has so many times fewer mixing kernels than the model it drafts for, at least."""
+_HOST_INPUT = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
 
 
 def infer_steps(events: pl.DataFrame, where: IntArray, tokens: IntArray, vocabulary: Vocabulary) -> list[Step]:
@@ -36,7 +41,7 @@ def infer_steps(events: pl.DataFrame, where: IntArray, tokens: IntArray, vocabul
     own = tokens[where]
     clock = _host_or_device_clock(events)[where]
     borders = _borders(own, clock, vocabulary)
-    pieces = [piece for piece in np.split(where, borders) if len(piece)]
+    pieces = _with_drafts([piece for piece in np.split(where, borders) if len(piece)], tokens, vocabulary)
     source = _source(events, pieces)
     return _mark_partial([Step(piece, source) for piece in pieces], tokens, vocabulary)
 
@@ -107,6 +112,27 @@ def _first_in(positions: list[int], low: int, high: int) -> int | None:
 def _last_in(positions: list[int], low: int, high: int) -> int | None:
     index = bisect_left(positions, high) - 1
     return positions[index] if index >= 0 and positions[index] > low else None
+
+
+def _with_drafts(pieces: list[IntArray], tokens: IntArray, vocabulary: Vocabulary) -> list[IntArray]:
+    """Join the passes of a draft model to the pass that they follow (speculative decoding).
+
+    A step gets its inputs from the host ahead of its first block. A pass without any, much shallower than the one that
+    had them, goes on from what that one left on the GPU. Where no pass has inputs nothing is joined.
+    """
+    given = np.array([_HOST_INPUT.search(name) is not None for name in vocabulary.names], dtype=np.bool_)
+    joined: list[list[IntArray]] = []
+    depth = 0
+    for piece in pieces:
+        own = tokens[piece]
+        mixers = np.flatnonzero(vocabulary.classes[own] == MIXER)
+        fed = bool(given[own[: mixers[0]] if len(mixers) else own].any())
+        if not fed and 0 < len(mixers) * _SHALLOWER <= depth:
+            joined[-1].append(piece)
+        else:
+            joined.append([piece])
+            depth = len(mixers) if fed else 0
+    return [np.concatenate(parts) for parts in joined]
 
 
 def _source(events: pl.DataFrame, pieces: list[IntArray]) -> str:
