@@ -146,6 +146,7 @@ def test_serving_results_calibrate_and_their_held_out_error_is_the_range(shared:
     shown = invoke(*arguments, "--calibrate-serving", table, "--select", "table=final").stdout
     assert "each point left out of the fit" in shown
     assert "not calibrated" in shown
+    assert shown.count("times as slow as the defaults") == 1
 
 
 def test_a_trace_calibrates_and_says_what_it_does_not_tell(shared: Path) -> None:
@@ -158,6 +159,16 @@ def test_a_trace_calibrates_and_says_what_it_does_not_tell(shared: Path) -> None
     # The trace's step took 10.74 ms.
     assert found["decode_step_ms"] == pytest.approx(10.74, rel=0.1)
     assert abs(document(*arguments)["decode_step_ms"] / 10.74 - 1) > 0.2
+
+
+def test_what_was_calibrated_is_told_once(shared: Path) -> None:
+    arguments = ("--model", "gpt-oss-20b", "--gpu", "MI300X", "--isl", 1621, "--osl", 200, "--batch", 32)
+    shown = " ".join(invoke(*arguments, "--calibrate", shared / DECODE, "--no-cache").stdout.split())
+    told = document(*arguments, "--calibrate", shared / DECODE, "--no-cache")
+    for line in (*told["calibration"]["calibrated"], *told["calibration"]["not_calibrated"]):
+        assert shown.count(line) == 1
+        assert not any(line in one for one in told["assumptions"])
+    assert any("see the calibration" in line for line in told["assumptions"])
 
 
 def test_a_faster_hotspot_of_a_trace_gives_tpot_and_tokens(shared: Path) -> None:
@@ -202,7 +213,7 @@ def test_the_plot_shows_where_the_bound_switches(tmp_path: Path, suffix: str) ->
         ("--link-gbps", "1:2"),
         ("--to-share", "moe_down=0.5"),
         ("--select", "a=b"),
-        ("--plot", "plot.pdf"),
+        ("--plot", "plot.gif"),
         ("--gpu-memory-utilization", "0"),
         ("--gpu-memory-utilization", "nan"),
         ("--routing-skew", "inf"),

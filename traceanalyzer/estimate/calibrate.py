@@ -156,7 +156,7 @@ def from_serving(
     step = f"{line.step_ns / 1e6:.2f} ms a step beside them"
     (calibrated if two else kept).append(step)
     basis = (
-        f"fitted to TPOT at {len(points)} loads: {calibrated[0]}, {step}",
+        f"efficiencies fitted to TPOT at {len(points)} loads: see the calibration",
         *(f"{name}: {slower.compute:.0%} of peak arithmetic, {slower.memory:.0%} of peak bandwidth, from the fit"
           for name, slower in _slowed(given, line.slowness).items()),
     )  # fmt: skip
@@ -258,7 +258,7 @@ def from_trace(
     pause = (step - unlisted_ns) / 1e6
     (kept if pause_ns is None else calibrated).append(f"{pause:.2f} ms a step of host and gaps")
     kept += ["the link", f"{given.request_ns / 1e6:g} ms more for a request's first token"]
-    basis = (*(f"{line}, from the trace" for line in calibrated), *(f"{line}, default" for line in kept))
+    basis = ("efficiencies from the trace, and defaults where it does not tell: see the calibration",)
     efficiencies = Efficiencies(shares, kernel, step, given.request_ns, basis)
     return Calibration(efficiencies, None, (), tuple(calibrated), tuple(kept))
 
