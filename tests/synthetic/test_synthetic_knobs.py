@@ -185,6 +185,14 @@ def test_the_first_block_has_other_names() -> None:
     assert step.blocks[0].first_kernel != step.blocks[1].first_kernel == step.blocks[2].first_kernel
 
 
+def test_only_the_input_norm_of_the_first_block_is_another_one() -> None:
+    truth = generate(llama()).truth
+    name_of = {event.event: event.name for event in truth.events}
+    first, second = ([name_of[event] for event in block.events] for block in truth.steps[0].blocks[:2])
+    assert second.count(second[0]) == 2
+    assert [a == b for a, b in zip(first, second, strict=True)] == [False] + [True] * (len(second) - 1)
+
+
 def test_kernels_that_the_first_block_lacks() -> None:
     spec = llama()
     rope = next(kernel.name for kernel in spec.model.layers[0].kernels if kernel.role == "rope")

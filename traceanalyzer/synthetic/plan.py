@@ -91,9 +91,10 @@ def _blocks(model: ModelSpec, run: str, first_index: int, microbatches: int) -> 
 
 
 def _first_block(model: ModelSpec, kernels: tuple[KernelSpec, ...]) -> tuple[KernelSpec, ...]:
-    names = dict(model.first_block_names)
+    """Block 0's kernels. A name is replaced once: its later norms have a residual to add, as those of other blocks."""
+    left = dict(model.first_block_names)
     return tuple(
-        replace(kernel, name=names.get(kernel.name, kernel.name))
+        replace(kernel, name=left.pop(kernel.name, kernel.name))
         for kernel in kernels
         if kernel.name not in model.first_block_lacks
     )

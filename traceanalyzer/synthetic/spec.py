@@ -87,8 +87,8 @@ class BlockSpec:
 class ModelSpec:
     """A model's forward pass: prologue, one `BlockSpec` a layer, epilogue; optionally a draft model's passes.
 
-    `first_block_names` maps names to what they are in block 0 (a norm without residual add, another compiler
-    serial); `first_block_lacks` names kernels that block 0 does not run.
+    `first_block_names` maps a name to that of its first kernel in block 0: the input norm has no residual to add yet,
+    the norms behind it have. `first_block_lacks` names kernels that block 0 does not run.
     """
 
     name: str
