@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from traceanalyzer.files import written_whole
-from traceanalyzer.ingest import ingest, inputs
+from traceanalyzer.ingest import ingest, inputs, pipes, remote
 from traceanalyzer.ingest.container import Plain, describe_unknown
 from traceanalyzer.ingest.decode import decode_events
 from traceanalyzer.ingest.document import Document, NotATrace, Window
@@ -96,8 +96,10 @@ def examine(path: str, repair: Path | None = None) -> Diagnosis:
         repair: where to write a valid copy (gzip where the name ends in .gz); null for none.
 
     Raises:
-        TraceError: the copy cannot be written, or the input cannot be opened at all.
+        TraceError: no copy of this input can be made, or it cannot be written.
     """
+    if repair is not None:
+        _check_copy(path, repair)
     try:
         result = ingest([path], cache=False)
     except TraceError as error:
@@ -129,11 +131,20 @@ def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
     Raises:
         TraceError: the input holds no trace or several, or the copy cannot be written.
     """
-    if target.exists() and Path(path).exists() and target.samefile(path):
-        raise TraceError(str(target), "the repaired copy cannot replace the file it is made from")
+    _check_copy(path, target)
     with written_whole(target, make_folder=True) as raw, closing(_compressed(raw, target)) as out:
         for text in _valid_text(path, more):
             out.write(text)
+
+
+def _check_copy(path: str, target: Path) -> None:
+    """Refuse, before anything is read, an input that cannot be read twice, and a copy in the place of its original."""
+    if remote.is_remote(path):
+        raise TraceError(path, "only local files can be copied: download it first")
+    if pipes.is_pipe(path):
+        raise TraceError(path, f"no copy can be made of it: {pipes.READ_ONCE}, so save it to a file first")
+    if target.exists() and Path(path).exists() and target.samefile(path):
+        raise TraceError(str(target), "the repaired copy cannot replace the file it is made from")
 
 
 def _compressed(raw: BinaryIO, target: Path) -> BinaryIO:

@@ -96,7 +96,29 @@ def test_a_shell_can_put_a_command_in_the_place_of_a_path(trace: Path) -> None:
     assert json.loads(done.stdout)["rows"]
 
 
-def test_help_says_that_pipes_are_read_and_not_cached() -> None:
-    text = " ".join(invoke("hotspots", "--help").stdout.split())
+def test_the_next_command_is_given_what_was_kept_of_a_pipe(trace: Path, tmp_path: Path) -> None:
+    kept = invoke("ingest", "-", "--output", tmp_path / "kept", stdin=trace.read_bytes())
+    assert f"traceanalyzer hotspots {tmp_path / 'kept'}" in kept.stdout
+    lost = invoke("ingest", "-", stdin=trace.read_bytes())
+    assert "traceanalyzer hotspots DIR" in lost.stdout
+    assert "--output DIR" in lost.stderr
+
+
+def test_repair_refuses_a_pipe_before_it_reads_it(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    command = [sys.executable, "-m", "traceanalyzer", "doctor", "-", "--repair", str(tmp_path / "copy.json")]
+    done = subprocess.run(command, stdin=read_end, capture_output=True, text=True, check=False, timeout=60)
+    os.close(read_end)
+    os.close(write_end)  # open until here: who reads waits for its end
+    assert done.returncode == 1
+    assert "save it to a file first" in done.stderr
+    assert not list(tmp_path.glob("*copy*"))
+
+
+@pytest.mark.parametrize(
+    "command", ["ingest", "hotspots", "diff", "doctor", "report", "estimate", "tune plan", "tune verify"]
+)
+def test_help_says_that_pipes_are_read_and_not_cached(command: str) -> None:
+    text = " ".join(invoke(*command.split(), "--help").stdout.split())
     assert "standard input" in text
     assert "not cached" in text

@@ -33,15 +33,20 @@ class FiniteRange(click.FloatRange):
 
 
 PIPE_HELP = (
-    "A PATH of - is standard input; named pipes and <(COMMAND) work too. What comes through a pipe is not cached: "
-    "`traceanalyzer ingest - --output DIR` keeps it, and DIR is then a PATH."
+    "A trace named - is standard input; named pipes and <(COMMAND) work too. What comes through a pipe is not cached: "
+    "`traceanalyzer ingest - --output DIR` keeps it, and DIR then stands for the trace."
 )
 
 
-def paths_argument(command: F) -> F:
-    """Give a command PATH...: traces, ingested stores, directories of ranks, archives or pipes; its help says so."""
+def reads_pipes(command: F) -> F:
+    """Say in the help of a command that its traces may come through pipes."""
     command.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{PIPE_HELP}"
-    return click.argument("paths", nargs=-1, required=True, metavar="PATH...")(command)
+    return command
+
+
+def paths_argument(command: F) -> F:
+    """Give a command PATH...: traces, ingested stores, directories of ranks, archives or pipes."""
+    return click.argument("paths", nargs=-1, required=True, metavar="PATH...")(reads_pipes(command))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")

@@ -12,6 +12,7 @@ from traceanalyzer.cli.common import (
     emit_json,
     open_one,
     rank_option,
+    reads_pipes,
     refuse_both,
     show_warnings,
     table_options,
@@ -28,6 +29,7 @@ from traceanalyzer.cli.plotting import plot_option, save_plot
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
 @plot_option
 @table_options
+@reads_pipes
 def diff(
     before: str,
     after: str,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option
+from traceanalyzer.cli.common import emit_json, json_option, reads_pipes
 
 
 @click.command()
@@ -18,6 +18,7 @@ from traceanalyzer.cli.common import emit_json, json_option
     help="Write a valid copy with every event that can be read; gzip if the name ends in .gz.",
 )
 @json_option
+@reads_pipes
 def doctor(path: str, repair: Path | None, as_json: bool) -> None:
     """List every problem of a trace file: where it is, how many events it concerns, what it does to results.
 

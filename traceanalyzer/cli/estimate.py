@@ -15,6 +15,7 @@ from traceanalyzer.cli.common import (
     no_cache_option,
     open_one,
     rank_option,
+    reads_pipes,
     show_warnings,
     warnings_of,
 )
@@ -90,6 +91,7 @@ LONGEST = 10_000_000
 @rank_option
 @json_option
 @no_cache_option
+@reads_pipes
 def estimate(model_name: str, gpu_name: str, plot: Path | None, as_json: bool, limit: int, **options: Any) -> None:
     """Estimate TTFT, TPOT, tokens/s and memory of a model on GPUs, from the work of every op.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import analysis_options, emit_json, open_inputs, show_warnings, warnings_of
+from traceanalyzer.cli.common import analysis_options, emit_json, open_inputs, show_warnings, tell, warnings_of
 
 if TYPE_CHECKING:
     from traceanalyzer.trace import TraceSet
@@ -59,7 +59,20 @@ def ingest(
         emit_json(summary.document(traces, serving_engine, found, warnings))
         return
     screen = console()
-    screen.print(summary.render(serving_engine, found, screen, next_path=paths[0]))
+    next_path = _next_path(paths[0], output)
+    screen.print(summary.render(serving_engine, found, screen, next_path=next_path or "DIR"))
+    if next_path is None:
+        tell("what came through a pipe is not kept: with --output DIR it is")
+
+
+def _next_path(path: str, output: str | None) -> str | None:
+    """Return what the next command can be given to look at the same trace; null where nothing keeps it."""
+    from traceanalyzer.ingest.pipes import is_pipe
+    from traceanalyzer.ingest.remote import is_remote
+
+    if output is not None and not is_remote(output):
+        return output
+    return None if is_pipe(path) else path
 
 
 def _read(paths: tuple[str, ...], no_cache: bool, output: str | None, engine: str, address: str | None) -> TraceSet:

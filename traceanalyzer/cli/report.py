@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import no_cache_option, open_inputs, open_one, show_warnings, tell
+from traceanalyzer.cli.common import no_cache_option, open_inputs, open_one, reads_pipes, show_warnings, tell
 from traceanalyzer.cli.request_options import Given, request_options
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     "--rank", type=int, help="The rank shown in detail, where the input holds several; the lowest by default."
 )
 @no_cache_option
+@reads_pipes
 def report(
     paths: tuple[str, ...],
     output: Path,

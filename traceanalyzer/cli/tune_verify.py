@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import FiniteRange, emit_json, show_warnings
+from traceanalyzer.cli.common import FiniteRange, emit_json, reads_pipes, show_warnings
 from traceanalyzer.cli.tune_options import (
     KERNELS,
     measure_options,
@@ -30,6 +30,7 @@ from traceanalyzer.tune.backends import BACKENDS
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Rounds to measure.")
 @click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=120.0, show_default=True,
               help="Seconds for one candidate.")  # fmt: skip
+@reads_pipes
 def verify(
     kernel: str | None, shape: str | None, dtype: str | None, backend: str, device: str, m_text: str | None,
     concurrency: str | None, routings: Sequence[str], samples: int, budget_s: float | None, output: Path | None,
