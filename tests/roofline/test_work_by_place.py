@@ -7,8 +7,17 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from traceanalyzer.analysis.roofline import Request, Roofline, Row, roofline
-from traceanalyzer.model import decode_step, named, ops
-from traceanalyzer.synthetic import BlockSpec, KernelSpec, ModelSpec, TraceSpec, Truth, catalogue, decode_steps
+from traceanalyzer.model import decode_step, from_sums, named, ops
+from traceanalyzer.synthetic import (
+    BlockSpec,
+    KernelSpec,
+    ModelSpec,
+    StepSpec,
+    TraceSpec,
+    Truth,
+    catalogue,
+    decode_steps,
+)
 from traceanalyzer.trace import Trace
 
 Open = Callable[..., tuple[Trace, Truth]]
@@ -23,6 +32,12 @@ MLA_CACHE = "void vllm::concat_and_cache_mla_kernel<__nv_bfloat16, __nv_bfloat16
 TOP_K = "void vllm::moe::topkGatingSoftmax<4, 128, 4, 16, 32, int>(float const*, bool const*, float*, int)"
 ALIGN = "void vllm::moe::moe_align_block_size_kernel<int>(int const*, int*, int*, int*, int, int, int)"
 MOE_SUM = "void vllm::moe::moe_sum_kernel<c10::BFloat16, 8>(c10::BFloat16*, c10::BFloat16 const*, int)"
+LATENT_MIXED = [
+    *(RMS, TALL, RMS, WIDE, catalogue.ROPE, MLA_CACHE),
+    *(WIDE, catalogue.FLASH_ATTENTION),  # prompts: keys and values expanded
+    *(BATCHED, MLA, BATCHED),  # decoding: W_UK, over the latents, W_UV
+    *(TALL, RMS),
+]
 LATENT = [RMS, TALL, RMS, WIDE, catalogue.ROPE, BATCHED, MLA_CACHE, MLA, BATCHED, TALL, RMS]
 GROUPED = [RMS, TALL, catalogue.ROPE, catalogue.KV_WRITE["cuda"], catalogue.FLASH_ATTENTION, TALL, RMS]
 DENSE = [WIDE, catalogue.ACTIVATION, TALL]
@@ -31,7 +46,9 @@ SHARED_GATE = ["nvjet_sm90_tst_8x64_64x16_1x4_h_bz_TNT", "triton_poi_fused_mul_s
 ROUTER = "nvjet_sm90_tss_64x8_64x16_4x1_v_bz_TNT"
 
 
-def found(open_spec: Open, blocks: Sequence[Sequence[str]], model: str) -> Roofline:
+def found(
+    open_spec: Open, blocks: Sequence[Sequence[str]], model: str | None, steps: tuple[StepSpec, ...] = ()
+) -> Roofline:
     layers = tuple(BlockSpec("block", tuple(KernelSpec(name, "other", 900.0) for name in block)) for block in blocks)
     ends = {
         "prologue": (KernelSpec(catalogue.EMBEDDING, "embedding", 9.0),),
@@ -40,12 +57,12 @@ def found(open_spec: Open, blocks: Sequence[Sequence[str]], model: str) -> Roofl
     trace, _ = open_spec(
         TraceSpec(
             model=ModelSpec("made", layers, ends["prologue"], ends["epilogue"]),
-            steps=decode_steps(1, batch=BATCH, kv_tokens=CONTEXT),
+            steps=steps or decode_steps(1, batch=BATCH, kv_tokens=CONTEXT),
             engine="vllm_detailed",
             record_shapes=False,
         )
     )
-    return roofline(trace, Request(model=named(model)))
+    return roofline(trace, Request(model=named(model) if model else None))
 
 
 def row(result: Roofline, role: str, part: str = "") -> Row:
@@ -72,6 +89,25 @@ def test_absorbed_products_are_in_the_rows_of_the_projections_around_the_attenti
     assert any("W_UV" in line for line in row(result, "o_proj").basis)
 
 
+def test_a_mixed_step_of_latent_attention_has_the_prompts_ahead_and_every_product_in_its_row(open_spec: Open) -> None:
+    dense, sparse = [*LATENT_MIXED, *DENSE], [*LATENT_MIXED, ROUTER, *DENSE, *EXPERTS]
+    mixed = StepSpec(
+        context_requests=1,
+        context_tokens=512,
+        context_kv_tokens=512,
+        generation_requests=BATCH,
+        generation_kv_tokens=BATCH * CONTEXT,
+    )
+    result = found(open_spec, [dense] * 3 + [sparse] * 58, "DeepSeek-V3", (mixed,))
+    work = from_sums(context=(1, 512, 512), generation=(BATCH, BATCH, BATCH * CONTEXT))
+    planned = {op.name: op.flops for op in ops(named("DeepSeek-V3"), work) if op.layer == 0}
+    half = (planned["absorb"] or 0.0) / 2
+    into = sum(planned[name] or 0.0 for name in ("qkv_a_proj", "q_b_proj", "kv_b_proj"))
+    assert (row(result, "qkv_proj").count, row(result, "o_proj").count) == (61 * 4, 61 * 2)
+    assert row(result, "qkv_proj").flops == pytest.approx(61 * (into + half))
+    assert row(result, "o_proj").flops == pytest.approx(61 * ((planned["o_proj"] or 0.0) + half))
+
+
 def test_the_gate_of_shared_experts_is_a_row_with_its_own_work(open_spec: Open) -> None:
     sparse = [*GROUPED, *DENSE, *SHARED_GATE, ROUTER, *EXPERTS]
     result = found(open_spec, [sparse] * 48, "Qwen3-Next-80B-A3B")
@@ -82,3 +118,13 @@ def test_the_gate_of_shared_experts_is_a_row_with_its_own_work(open_spec: Open) 
     down = row(result, "down")
     assert down.count == 48
     assert down.flops == pytest.approx(48 * 2 * BATCH * 512 * 2048)
+
+
+@pytest.mark.parametrize("model", ["Qwen3-30B-A3B", None])
+def test_a_product_without_a_role_is_no_gate_of_shared_experts_where_none_is_known(
+    open_spec: Open, model: str | None
+) -> None:
+    sparse = [*GROUPED, *DENSE, *SHARED_GATE, ROUTER, *EXPERTS]
+    result = found(open_spec, [sparse] * 48, model)
+    assert not [one for one in result.rows if one.part == "shared_gate"]
+    assert row(result, "other", SHARED_GATE[0]).flops is None

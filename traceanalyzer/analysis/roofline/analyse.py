@@ -16,7 +16,7 @@ from traceanalyzer.analysis.roofline.join import join_work, with_shape_work
 from traceanalyzer.analysis.roofline.latency import latency_floor
 from traceanalyzer.analysis.roofline.messages import with_messages
 from traceanalyzer.analysis.roofline.model_work import layer_kinds, model_ops
-from traceanalyzer.analysis.roofline.parts import with_parts
+from traceanalyzer.analysis.roofline.parts import with_parts, with_shared_gates
 from traceanalyzer.analysis.roofline.reasons import reasons_of
 from traceanalyzer.analysis.roofline.recognition import ModelChoice, choose_model
 from traceanalyzer.analysis.roofline.result import Latency, Roofline, RooflineError, Row
@@ -216,6 +216,7 @@ def _modelled(subject: _Subject, model: Architecture | None) -> _Modelled:
             .otherwise("layer_kind")
         )
     )
+    kernels = with_shared_gates(kernels, model)
     return _Modelled(kernels, ops, workloads, [*notes, *assumed], _misfit(scope, model, fits, len(layers)))
 
 

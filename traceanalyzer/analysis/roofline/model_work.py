@@ -38,7 +38,7 @@ OP_SCHEMA: dict[str, pl.DataType] = {
 }
 
 OWN_PARTS = frozenset({"moe_pad", "rope_table_cast", "shared_gate"})
-"""Ops whose kernels are told by name, so that they are rows of their own."""
+"""Ops whose kernels can be told from others of their role, so that they are rows of their own."""
 
 
 def model_ops(

@@ -9,6 +9,7 @@ import polars as pl
 
 from traceanalyzer.analysis.roofline.facts import EXPERT_ROLES, pads
 from traceanalyzer.analysis.roofline.scope import STEP
+from traceanalyzer.model import Architecture
 from traceanalyzer.names import normalise, parse, short_name
 
 REDUCES = re.compile(r"(?i)reduce|combine|merge|metadata|segments")
@@ -17,8 +18,8 @@ REDUCES = re.compile(r"(?i)reduce|combine|merge|metadata|segments")
 MIXED_ROLES = frozenset({"copy", "other"})
 """Roles that hold work of many sorts: a row each op, or kernel name where no op is known."""
 
-NAMED_PARTS = ("rope_table_cast", "moe_pad", "shared_gate")
-"""Parts that the model has ops for."""
+NAMED_PARTS = ("rope_table_cast", "moe_pad")
+"""Parts that are told by the kernel's name and that the model has ops for."""
 
 SPLIT_ROLES = frozenset({"attention", "qkv_proj", "o_proj", "router", "gate_up", "down", "lm_head"})
 """Roles whose op may be carried out in parts that another kernel puts together."""
@@ -44,9 +45,6 @@ def with_parts(kernels: pl.DataFrame, redundant: Collection[str], *, own_rows: b
         orient="row",
     )
     joined = kernels.join(parts, on=["name", "role"], how="left", nulls_equal=True, maintain_order="left")
-    joined = joined.with_columns(
-        part=pl.when(_gates_shared_experts(kernels)).then(pl.lit("shared_gate")).otherwise("part")
-    )
     told = pl.col("role").is_in(MIXED_ROLES) & pl.col("what").is_not_null() & ~pl.col("part").is_in(NAMED_PARTS)
     joined = joined.with_columns(part=pl.when(told).then("op").otherwise("part"))
     if not own_rows:
@@ -58,13 +56,25 @@ def with_parts(kernels: pl.DataFrame, redundant: Collection[str], *, own_rows: b
     return joined.with_columns(part=pl.when(pl.col("block").is_null()).then(alone).otherwise(pl.col("part")))
 
 
-def _gates_shared_experts(kernels: pl.DataFrame) -> pl.Series:
-    """Whether each kernel is a product without a role of its own in a block with experts."""
+def with_shared_gates(kernels: pl.DataFrame, model: Architecture) -> pl.DataFrame:
+    """Set ``part`` of the products that weigh the shared experts' output, in models that have such a gate.
+
+    It is the one product of a block with experts that has no role of its own, unless shapes tell of another width than
+    its single column. Where several could be it, none is called so.
+
+    Args:
+        kernels: of ``with_parts``.
+        model: what they carry out.
+    """
+    if model.moe is None or not model.moe.shared_gate:
+        return kernels
     names = kernels.filter(pl.col("role") == "other")["name"].unique().to_list()
     products = [name for name in names if parse(name).kind == "gemm"]
     experts = pl.col("role").is_in(EXPERT_ROLES).any().over(*STEP, "block")
-    product = (pl.col("role") == "other") & pl.col("name").is_in(products) & pl.col("block").is_not_null()
-    return kernels.select((product & experts).fill_null(False)).to_series()
+    fits = (pl.col("role") == "other") & pl.col("name").is_in(products) & (pl.col("n").is_null() | (pl.col("n") == 1))
+    could = (fits & experts & pl.col("block").is_not_null()).fill_null(False)
+    alone = could & (could.sum().over(*STEP, "block") == 1)
+    return kernels.with_columns(part=pl.when(alone).then(pl.lit("shared_gate")).otherwise("part"))
 
 
 def _part(name: str, role: str | None, redundant: Collection[str]) -> str:
