@@ -67,3 +67,15 @@ def test_quiet_is_an_option_of_every_command() -> None:
     assert {"perfetto", "csv", "screen", "hotspots"} <= {command.name for command in found}
     for command in found:
         assert any("--quiet" in parameter.opts for parameter in command.params), command.name
+
+
+@pytest.mark.parametrize(
+    ("case", "option"), [("000_baseline.json", " --phase decode"), ("200_profilerstep_only.json.gz", "")]
+)
+def test_the_next_commands_look_at_steps_that_are_there(
+    cases: Path, monkeypatch: pytest.MonkeyPatch, case: str, option: str
+) -> None:
+    monkeypatch.chdir(cases)
+    result = CliRunner().invoke(cli, ["ingest", "--no-cache", case])
+    line = next(line for line in result.stdout.splitlines() if "traceanalyzer hotspots" in line)
+    assert line.endswith(case + option)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -107,7 +107,7 @@ def effort_line(traces: TraceSet) -> str:
 ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "transformers": "Transformers"}
 
 
-NEXT = (("hotspots", " --phase decode"), ("blocks", ""), ("roofline", ""), ("idle", ""))
+NEXT = ("hotspots", "blocks", "roofline", "idle")
 
 
 def _argument(path: str) -> str:
@@ -117,11 +117,19 @@ def _argument(path: str) -> str:
 def render(engine: str, timelines: Iterable[Timeline], console: Console, next_path: str) -> Group:
     """Return the overview as text: a section a device, then what to run next."""
     parts: list[Any] = []
-    for timeline in timelines:
+    shown = list(timelines)
+    for timeline in shown:
         parts += [*_section(timeline, engine, console.width), Text()]
     parts.append(Text("Next", style="bold"))
-    parts += [Text(f"  traceanalyzer {command} {_argument(next_path)}{options}") for command, options in NEXT]
+    options = {"hotspots": _phase_option(shown)}
+    parts += [Text(f"  traceanalyzer {command} {_argument(next_path)}{options.get(command, '')}") for command in NEXT]
     return Group(*parts)
+
+
+def _phase_option(timelines: Sequence[Timeline]) -> str:
+    """Decode steps are what most come for; without any, all steps are looked at together."""
+    decodes = any((t.steps.filter("complete")["phase"] == "decode").any() for t in timelines)
+    return " --phase decode" if decodes else ""
 
 
 def _section(t: Timeline, engine: str, width: int) -> list[Any]:
