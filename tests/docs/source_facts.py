@@ -74,7 +74,8 @@ def values(source: Source, code: ast.expr) -> set[str] | None:
     """Return the texts that an expression can be; null where they cannot be told.
 
     Followed are: a text; ``other.code``, which was made elsewhere; a parameter, back to all callers of its function in
-    the module's package; a loop over a literal; a name that also picks a message from a literal dictionary.
+    the module's package (of a private one in the module, unless it is a method, which a subclass may call); a loop over
+    a literal; a name that also picks a message from a literal dictionary.
     """
     if isinstance(code, ast.Constant):
         return {code.value}
@@ -85,7 +86,9 @@ def values(source: Source, code: ast.expr) -> set[str] | None:
         return None
     names = [one.arg for one in function.args.args]
     if code.id in names:
-        return of_callers(source, function.name, names.index(code.id) - (names[0] == "self"), code.id)
+        method = names[0] == "self"
+        outside = method or not function.name.startswith("_")
+        return of_callers(source, function.name, names.index(code.id) - method, code.id, outside)
     return set(of_loops(function, code.id)) or of_table(source, function, code.id)
 
 
@@ -101,11 +104,11 @@ def of_loops(function: ast.FunctionDef, name: str) -> Iterator[str]:
                         yield entry.value
 
 
-def of_callers(source: Source, function: str, position: int, name: str) -> set[str] | None:
-    """The texts that the callers of a private function or method pass, in modules of the same folder."""
+def of_callers(source: Source, function: str, position: int, name: str, outside: bool) -> set[str] | None:
+    """The texts that the callers of a function pass: those of its module or, with ``outside``, of its folder."""
     found: set[str] = set()
     for other in sources():
-        if other.path.parent != source.path.parent or (function.startswith("_") and other is not source):
+        if other.path.parent != source.path.parent or (other is not source and not outside):
             continue
         for call in (node for node in ast.walk(other.tree) if isinstance(node, ast.Call) and called(node) == function):
             given = argument(call, position, name)

@@ -24,6 +24,7 @@ from doc_commands import (
 )
 from doc_sandbox import NOT_HERE, prepare, run, why_not_here
 
+from bench.publish import sections as bench_sections
 from traceanalyzer.cli.main import cli
 
 COMMANDS = [command for page in PAGES for command in commands(page)]
@@ -137,7 +138,7 @@ def test_nothing_else_is_typed_but_known_programs(page) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_figure_shown_is_one_that_a_command_of_the_page_draws(page) -> None:
+def test_a_figure_shown_is_one_that_a_command_of_the_page_or_the_benchmarks_draw(page) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     drawn = {
         argument.rpartition("/")[2]
@@ -145,6 +146,8 @@ def test_a_figure_shown_is_one_that_a_command_of_the_page_draws(page) -> None:
         if command.page == page and "--plot" in command.argv
         for argument in [command.argv[command.argv.index("--plot") + 1]]
     }
+    if "<!-- bench:" in text:
+        drawn |= {section.IMAGE for section in bench_sections().values() if hasattr(section, "IMAGE")}
     for image in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
         name = image.rpartition("/")[2]
         assert ((ROOT / page).parent / image).is_file(), image
