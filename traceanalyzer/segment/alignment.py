@@ -9,6 +9,8 @@ from traceanalyzer.segment.vocabulary import IntArray
 _REACH = 4
 """Kernels in a row that one sequence may have and the other not."""
 _LEAST_MATCHED = 0.9
+_LOST = 2
+"""Events without a counterpart that a short sequence may have, too."""
 
 
 def align(own: IntArray, other: IntArray) -> IntArray | None:
@@ -35,7 +37,7 @@ def align(own: IntArray, other: IntArray) -> IntArray | None:
         i, j = i + 1, j + 1
         if i > 64 and matched < 0.5 * i:
             return None
-    return match if (match >= 0).sum() >= _LEAST_MATCHED * len(own) else None
+    return match if (match >= 0).sum() >= min(_LEAST_MATCHED * len(own), len(own) - _LOST) else None
 
 
 def _skip(mine: list[int], theirs: list[int], i: int, j: int) -> tuple[int, int] | None:

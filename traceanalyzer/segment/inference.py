@@ -23,6 +23,8 @@ _TRIED = 16
 _ONE_GRAPH = 0.5
 """Share of a step's events that one launch must have started for the step to be a graph's."""
 
+_FEW = 4
+"""Kernels that must agree one by one to be the start of a step."""
 _SHALLOWER = 2
 """A draft model has so many times fewer mixing kernels than the model it drafts for, at least."""
 _HOST_INPUT = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
@@ -91,11 +93,24 @@ def _borders(tokens: IntArray, clock: IntArray, vocabulary: Vocabulary) -> list[
         borders.append(border)
         if last_sampling is not None:
             behind[border - last_sampling] += 1
-    if behind and anchors and sampling and sampling[-1] > anchors[-1].end:
-        rest = sampling[-1] + behind.most_common(1)[0][0]
-        if rest < len(tokens):
-            borders.append(rest)
+    if anchors and sampling and sampling[-1] > anchors[-1].end:
+        known = behind.most_common(1)[0][0] if behind else _begun_again(tokens, clock, sampling[-1])
+        if known is not None and sampling[-1] + known < len(tokens):
+            borders.append(sampling[-1] + known)
     return borders
+
+
+def _begun_again(tokens: IntArray, clock: IntArray, sampling: int) -> int | None:
+    """How far behind its last sampling the only whole step ends: at the longest pause, if what follows is its start."""
+    pauses = np.diff(clock[sampling:])
+    if not len(pauses):
+        return None
+    behind = 1 + int(pauses.argmax())
+    rest = tokens[sampling + behind :]
+    again = np.array_equal(rest, tokens[: len(rest)]) or (
+        len(rest) > _FEW and begins(rest, tokens[: sampling + behind])
+    )
+    return behind if again else None
 
 
 def _passes(tokens: IntArray, embedding: list[int], anchors: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
@@ -34,7 +35,17 @@ from traceanalyzer.segment.streams import chains, find_batches
 from traceanalyzer.segment.tables import Placement, assemble
 from traceanalyzer.segment.truncated import MOST_TRIED, Peer, is_beginning, truncate
 from traceanalyzer.segment.variants import Labels, tell_apart
-from traceanalyzer.segment.vocabulary import EXPERT, GEMM, MIXER, NORM, ByteArray, IntArray, Vocabulary, encode
+from traceanalyzer.segment.vocabulary import (
+    EXPERT,
+    GEMM,
+    MIXER,
+    NORM,
+    BoolArray,
+    ByteArray,
+    IntArray,
+    Vocabulary,
+    encode,
+)
 from traceanalyzer.trace import Trace
 
 _COMPUTING = (GEMM, EXPERT, MIXER, NORM)
@@ -136,8 +147,9 @@ class _Cutter:
         if own.tobytes() in shapes:
             return steps
         known = list(shapes.values())[-MOST_TRIED:]
-        *chains, last = self._chains([*known, replace(steps[-1], complete=False)])
-        peers = [(self.tokens[step.events], chain) for step, chain in zip(known, chains, strict=True)]
+        compared = [*known, replace(steps[-1], complete=False)]
+        *groups, last = (self._group(*each) for each in zip(compared, self._chains(compared), strict=True))
+        peers = [(self.tokens[step.events], group) for step, group in zip(known, groups, strict=True)]
         if any(is_beginning(own, last, *peer) for peer in peers):
             return [*steps[:-1], replace(steps[-1], complete=False)]
         return steps
@@ -158,6 +170,17 @@ class _Cutter:
                 chain = np.where(streams[at] == second, 1, 0).astype(np.int64)
             found.append(chain)
         return found
+
+    def _group(self, step: Step, chain: IntArray | None) -> IntArray:
+        """The batch of each event of a step, and -1 on streams without any work of the model, which are strangers'."""
+        batch = np.zeros(len(step.events), dtype=np.int64) if chain is None else chain
+        return np.where(self.working[step.events], batch, -1)
+
+    @cached_property
+    def working(self) -> BoolArray:
+        """For each event of the device, whether its stream computes anything of a model."""
+        streams = self.events["stream"].fill_null(-1).to_numpy()
+        return np.isin(streams, np.unique(streams[np.isin(self.vocabulary.classes[self.tokens], _COMPUTING)]))
 
     def place(
         self, steps: list[Step], device: int | None, where: IntArray
@@ -197,11 +220,11 @@ class _Cutter:
                 continue
             key = own.tobytes() + (chain.tobytes() if chain is not None else b"")
             if key not in known:
-                truncated = None if step.complete else truncate(own, chain, peers)
+                truncated = None if step.complete else truncate(own, self._group(step, chain), peers)
                 known[key] = truncated or self._cut(own, chain)
             cut = known[key]
             if step.complete:
-                peers.append(Peer(own, chain, cut))
+                peers.append(Peer(own, self._group(step, chain), cut))
             solved.append(self._by_modules(step, cut) or cut)
         return solved
 

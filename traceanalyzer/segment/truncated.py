@@ -21,23 +21,23 @@ class Peer:
 
     Attributes:
         tokens: token of each of its events.
-        chain: the batch that each of them works for; null where there is only one.
+        group: the batch that each of them works for (0 where there is only one); -1 for a stranger's.
         cut: its blocks.
     """
 
     tokens: IntArray
-    chain: IntArray | None
+    group: IntArray
     cut: Cut
 
 
-def truncate(own: IntArray, chain: IntArray | None, peers: Iterable[Peer]) -> Cut | None:
+def truncate(own: IntArray, group: IntArray, peers: Iterable[Peer]) -> Cut | None:
     """Return the blocks of a cut-off step, or null where it is the beginning of no other step.
 
     Two batches at once are followed one by one: how their kernels mix differs from step to step.
 
     Args:
         own: token of each event of the step.
-        chain: the batch that each works for; null where there is only one.
+        group: the batch that each works for; -1 for a stranger's.
         peers: steps it may be the beginning of, the likeliest first; a few of them are tried.
     """
     tried: set[bytes] = set()
@@ -48,46 +48,41 @@ def truncate(own: IntArray, chain: IntArray | None, peers: Iterable[Peer]) -> Cu
         if len(tried) >= MOST_TRIED:
             return None
         tried.add(key)
-        block_of = _whole(own, peer) if chain is None or peer.chain is None else _by_batch(own, chain, peer)
-        if block_of is not None:
-            numbers, block_of = np.unique(block_of, return_inverse=True)
-            block_of = block_of.astype(np.int64) - int(len(numbers) > 0 and numbers[0] < 0)
-            return Cut(block_of, int(block_of.max(initial=-1)) + 1, peer.cut.confidence)
+        if is_beginning(own, group, peer.tokens, peer.group):
+            block_of = _carried(own, group, peer)
+            if block_of is not None:
+                numbers, block_of = np.unique(block_of, return_inverse=True)
+                block_of = block_of.astype(np.int64) - int(len(numbers) > 0 and numbers[0] < 0)
+                return Cut(block_of, int(block_of.max(initial=-1)) + 1, peer.cut.confidence)
     return None
 
 
-def is_beginning(own: IntArray, chain: IntArray | None, other: IntArray, other_chain: IntArray | None) -> bool:
-    """Return whether a step is the beginning of another and stops before its end.
+def is_beginning(own: IntArray, group: IntArray, other: IntArray, other_group: IntArray) -> bool:
+    """Return whether a step is the beginning of another and stops before its end, strangers' kernels aside.
 
     Args:
-        own, chain: token of each event of the step; the batch that each works for, null where there is only one.
-        other, other_chain: the same of the other step.
+        own, group: token of each event of the step; the batch that each works for, -1 for a stranger's.
+        other, other_group: the same of the other step.
     """
-    if chain is None or other_chain is None:
-        return begins(own, other)
-    numbers = np.unique(other_chain).tolist()
-    pairs = [(own[chain == number], other[other_chain == number]) for number in numbers]
+    pairs = [(own[group == number], other[other_group == number]) for number in _batches(other_group)]
     ended = [np.array_equal(one, two) for one, two in pairs]
-    empty = [not len(one) for one, _ in pairs]
-    return not all(ended) and all(
-        done or none or begins(one, two) for done, none, (one, two) in zip(ended, empty, pairs, strict=True)
-    )
+    begun = [done or begins(one, two) for done, (one, two) in zip(ended, pairs, strict=True) if len(one)]
+    return bool(begun) and all(begun) and not all(ended)
 
 
-def _whole(own: IntArray, peer: Peer) -> IntArray | None:
-    return carry_over(own, peer.tokens, peer.cut.block_of) if begins(own, peer.tokens) else None
+def _batches(group: IntArray) -> list[int]:
+    numbers: list[int] = np.unique(group[group >= 0]).tolist()
+    return numbers
 
 
-def _by_batch(own: IntArray, chain: IntArray, peer: Peer) -> IntArray | None:
-    """Blocks of each batch from the same one of the peer; one of the two may have got to its end."""
-    assert peer.chain is not None
-    if not is_beginning(own, chain, peer.tokens, peer.chain):
-        return None
+def _carried(own: IntArray, group: IntArray, peer: Peer) -> IntArray | None:
+    """Blocks of each batch from the same one of the peer; a stranger's event goes with the one before it."""
     block_of = np.full(len(own), -1, dtype=np.int64)
-    for number in np.unique(chain).tolist():
-        mine, theirs = chain == number, peer.chain == number
+    for number in _batches(group):
+        mine, theirs = group == number, peer.group == number
         blocks = carry_over(own[mine], peer.tokens[theirs], peer.cut.block_of[theirs])
         if blocks is None:
             return None
         block_of[mine] = blocks
-    return block_of
+    known = np.maximum.accumulate(np.where(group >= 0, np.arange(len(own)), -1))
+    return np.where(known >= 0, block_of[np.maximum(known, 0)], -1).astype(np.int64)
