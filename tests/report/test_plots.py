@@ -9,10 +9,11 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from traceanalyzer.analysis.diff import diff
-from traceanalyzer.analysis.hotspots import hotspots
+from traceanalyzer.analysis.hotspots import Hotspots, hotspots
 from traceanalyzer.analysis.idle import idle
 from traceanalyzer.problems import TraceError
 from traceanalyzer.ranks import compare
@@ -26,7 +27,7 @@ from traceanalyzer.report.plots import (
     style,
     time_by_rank,
 )
-from traceanalyzer.segment import segment
+from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.synthetic import generate, models, write
 from traceanalyzer.trace import Trace, open_traces
 
@@ -221,3 +222,57 @@ def test_groups_of_roles_can_be_told_apart_in_light_and_dark(sight: str) -> None
     for colours in (light, [dark[figures.VARIABLES[colour]] for colour in light]):
         seen = [np.array(SIGHT[sight]) @ np.array(to_rgb(colour)) for colour in colours]
         assert all(np.linalg.norm(one - other) > 0.2 for one, other in combinations(seen, 2))
+
+
+def ranking(rows: list[tuple[str, str | None, int]], phase: str | None = "decode") -> Hotspots:
+    """A ranking of kernels: name, role, time a step."""
+    frame = pl.DataFrame(rows, schema={"name": pl.String, "role": pl.String, "per_step_ns": pl.Int64}, orient="row")
+    frame = frame.with_columns(total_ns="per_step_ns", tile=pl.lit(None, dtype=pl.String))
+    total = int(frame["total_ns"].sum())
+    return Hotspots(frame, pl.DataFrame(), total, 1 if rows else 0, phase)
+
+
+def test_a_kernel_of_several_roles_is_of_no_part_of_the_model() -> None:
+    roles = ["attention", "gate_up", "communication", "lm_head", "norm", None]
+    figure = kernels_by_time(ranking([(f"k{at}", role, 1000 - at) for at, role in enumerate(roles)]))
+    entries = [text.get_text() for text in figure.legends[0].texts]
+    assert entries == [*style.ROLE_GROUPS, "several roles"]
+    assert [bool(bar.get_hatch()) for bar in figure.axes[0].patches] == [False, False, True, False, False, True]
+    assert sticks_out(figure) < 0.02
+
+
+def test_shares_too_small_to_read_are_bounded() -> None:
+    figure = kernels_by_time(ranking([("large", "norm", 10_000_000), ("small", "norm", 1000)]))
+    shown = [text.get_text() for text in texts(figure)]
+    assert any(text.endswith("· <0.1 %") for text in shown)
+    assert not any("0.0 %" in text.replace("100.0 %", "") for text in shown)
+
+
+@pytest.mark.parametrize("by", ["kernel", "role", "family"])
+def test_a_plot_without_bars_says_so(by: str) -> None:
+    figure = kernels_by_time(ranking([], "prefill"), by)
+    assert {text.get_text() for text in texts(figure)} == {
+        f"Kernel time of a prefill step, by {by}",
+        "no complete prefill step",
+    }
+    assert sticks_out(figure) < 0.02
+
+
+def test_two_equal_traces_have_a_plot_without_change(sample: Trace) -> None:
+    figure = change_by_role(diff(sample, sample))
+    assert "no change" in {text.get_text() for text in texts(figure)}
+    assert sticks_out(figure) < 0.02
+
+
+@pytest.mark.parametrize("width", [6.2, style.WIDTH])
+def test_a_strip_of_every_part_of_the_model_keeps_its_legend_within_the_figure(
+    open_spec: Callable[..., tuple[Trace, Any]], width: float
+) -> None:
+    trace, _ = open_spec(models.llama_decode(layers=8, steps=1))
+    cut = segment(trace)
+    in_block = pl.col("block").is_not_null()
+    roles = [names[0] for names in style.ROLE_GROUPS.values()]
+    every = cut.events.with_columns(role=pl.when(in_block).then(pl.lit(roles).list.get(pl.col("index") % len(roles))))
+    figure = block_strip(Segmentation(cut.steps, cut.blocks, every), width=width)
+    assert len(figure.legends[0].texts) == len(style.ROLE_GROUPS)
+    assert sticks_out(figure) < 0.02

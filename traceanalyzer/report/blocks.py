@@ -13,7 +13,7 @@ from traceanalyzer.names import short_name
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.report.console import table
 from traceanalyzer.report.step_groups import StepGroup, step_groups
-from traceanalyzer.report.text import duration, plural, us, visible
+from traceanalyzer.report.text import plural, signed, us, visible
 from traceanalyzer.segment import Segmentation
 from traceanalyzer.segment.outliers import Outlier, TooFew, find_outliers, too_few
 from traceanalyzer.segment.roles import ROLES
@@ -265,9 +265,8 @@ def _cell(time: float | None, size: float) -> str:
 
 def _sentence(outlier: Outlier, width: int) -> tuple[str, str]:
     direction = "slower" if outlier.change > 0 else "faster"
-    sign = "+" if outlier.kernel_ns > 0 else "-"
     kernel = short_name(outlier.kernel, max(width - 32, 20))
     return (
         f"block {outlier.block} is {abs(outlier.change) * 100:.0f} % {direction} than its kind ({outlier.kind}),",
-        f"  because of {kernel} ({sign}{duration(abs(outlier.kernel_ns))})",
+        f"  because of {kernel} ({signed(outlier.kernel_ns)})",
     )

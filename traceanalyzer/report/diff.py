@@ -9,7 +9,7 @@ from rich.text import Text
 
 from traceanalyzer.analysis.diff import Diff, change
 from traceanalyzer.report.console import table
-from traceanalyzer.report.text import duration, percent, us
+from traceanalyzer.report.text import duration, percent, signed, us
 
 SCHEMA = "traceanalyzer/diff/1"
 CSV_COLUMNS = (
@@ -60,7 +60,7 @@ def render(found: Diff, limit: int, width: int) -> Group:
     share = delta / found.before_step_ns if found.before_step_ns else None
     heading = (
         f"{duration(found.before_step_ns)} -> {duration(found.after_step_ns)} of device time a step "
-        f"({_signed(delta)}, {'+' if delta > 0 else ''}{percent(share)})"
+        f"({signed(delta)}, {'+' if delta > 0 else ''}{percent(share)})"
     )
     parts: list[Any] = [Text(heading, style="bold"), *(Text(f"  {line}") for line in _sentences(found)), Text()]
     changed = found.rows.filter(found.rows["delta_ns"].abs() >= 0.5)
@@ -71,16 +71,16 @@ def render(found: Diff, limit: int, width: int) -> Group:
             row["name_after"] or row["name_before"],
             duration(row["before_ns"]),
             duration(row["after_ns"]),
-            _signed(row["delta_ns"]),
+            signed(row["delta_ns"]),
         )
         for row in shown.iter_rows(named=True)
     ]
     if rows:
         parts.append(table(("role", "kernel", "before", "after", "change"), rows, name_column=1, width=width))
     rest = float(found.rows["delta_ns"].sum()) - float(shown["delta_ns"].sum())
-    parts.append(Text(f"  all other rows {_signed(rest)}; not in any row {_signed(found.unattributed_ns)}"))
+    parts.append(Text(f"  all other rows {signed(rest)}; not in any row {signed(found.unattributed_ns)}"))
     spans = f"{duration(found.span_before_ns)} -> {duration(found.span_after_ns)}"
-    change_of_span = _signed(found.span_after_ns - found.span_before_ns)
+    change_of_span = signed(found.span_after_ns - found.span_before_ns)
     parts.append(Text(f"  first to last event of a step: {spans} ({change_of_span})"))
     return Group(*parts)
 
@@ -94,9 +94,5 @@ def _sentences(found: Diff) -> list[str]:
             continue
         where = f" of {row['blocks']} blocks" if row["section"] == "block" else f" in the {row['section']}"
         kind = f" ({row['block_kind']})" if row["block_kind"] else ""
-        told.append(f"{row['role']}{where}{kind}: {what}, {_signed(row['delta_ns'])} a step")
+        told.append(f"{row['role']}{where}{kind}: {what}, {signed(row['delta_ns'])} a step")
     return told[:8]
-
-
-def _signed(ns: float) -> str:
-    return f"{'+' if ns > 0 else '-' if ns < 0 else ''}{duration(abs(ns))}"

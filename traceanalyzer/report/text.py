@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from traceanalyzer.problems import TraceWarning
 
+MINUS = "−"
+"""The sign for pages and plots; terminals get a hyphen, which can be searched and pasted."""
+
 
 def us(ns: float | int | None) -> float | None:
     """Nanoseconds to microseconds; integers give exact thousandths."""
@@ -25,9 +28,22 @@ def duration_us(value: float | None) -> str:
     return duration(None if value is None else value * 1000)
 
 
+def signed(ns: float, minus: str = "-") -> str:
+    """A change of time for people, with its sign; no change has none."""
+    return f"{'+' if ns > 0 else minus if ns < 0 else ''}{duration(abs(ns))}"
+
+
 def percent(share: float | None) -> str:
     """A share of 1 for people, such as ``35.2 %``."""
-    return "n/a" if share is None else f"{share * 100:.1f} %"
+    return "n/a" if share is None else f"{bounded(share * 100, 1)} %"
+
+
+def bounded(value: float, digits: int) -> str:
+    """A number with some decimals; one that would read as zero without being it is bounded instead: ``<0.1``."""
+    least = 10**-digits
+    if value and abs(value) < least / 2:
+        return f"<{least:.{digits}f}" if value > 0 else f">-{least:.{digits}f}"
+    return f"{value:,.{digits}f}"
 
 
 def plural(count: int, noun: str) -> str:

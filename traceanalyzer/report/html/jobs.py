@@ -18,7 +18,7 @@ from traceanalyzer.report.html.parts import Fact, Facts, Part, PlotPart, Section
 from traceanalyzer.report.html.tables import Spec, build
 from traceanalyzer.report.plots import change_by_role, time_by_rank
 from traceanalyzer.report.serving import HEADLINE, SHOW_COLUMNS, show_rows
-from traceanalyzer.report.text import duration, percent, plural, visible
+from traceanalyzer.report.text import MINUS, duration, percent, plural, signed, visible
 from traceanalyzer.serving.series import Series
 
 MOST_ROWS = 300
@@ -53,7 +53,8 @@ def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
         Spec("change", "time", "delta_ns"),
     ]
     ordered = roles.sort([pl.col("delta_ns").abs(), pl.col("role")], descending=[True, False])
-    told = ", ".join(f"{role} {_signed(delta)}" for role, delta in ordered.head(4).select("role", "delta_ns").rows())
+    largest = ordered.head(4).select("role", "delta_ns").rows()
+    told = ", ".join(f"{role} {signed(delta, MINUS)}" for role, delta in largest)
     figure = plot(change_by_role(found), "change", f"Bars: change of a step's device time by role. Largest: {told}.")
     phases = [
         f"{row['phase']}{_batch(row['requests'])}: {row['steps_before']} before, {row['steps_after']} after"
@@ -77,8 +78,8 @@ def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
                 )
             ),
             Text(
-                f"Not in any row: {_signed(found.unattributed_ns)}. Steps compared: {'; '.join(phases)}. Kernels are "
-                "paired by section, kind of block, role and order, not by name.",
+                f"Not in any row: {signed(found.unattributed_ns, MINUS)}. Steps compared: {'; '.join(phases)}. "
+                "Kernels are paired by section, kind of block, role and order, not by name.",
                 "note",
             ),
         ],
@@ -97,10 +98,6 @@ def _where(row: Mapping[str, Any]) -> str:
     if row["section"] != "block":
         return row["section"] or ""
     return f"{row['blocks']} {row['block_kind'] + ' ' if row['block_kind'] else ''}blocks"
-
-
-def _signed(ns: float) -> str:
-    return f"{'+' if ns > 0 else '−' if ns < 0 else ''}{duration(abs(ns))}"
 
 
 def ranks_section(found: RankComparison | None) -> Section | None:

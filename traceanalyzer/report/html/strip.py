@@ -10,7 +10,7 @@ import polars as pl
 from traceanalyzer.report.html.gather import TraceView
 from traceanalyzer.report.html.tables import name_cell
 from traceanalyzer.report.step_groups import StepGroup, step_groups
-from traceanalyzer.report.text import duration, plural
+from traceanalyzer.report.text import MINUS, duration, plural, signed
 from traceanalyzer.segment.outliers import Outlier
 
 MOST_STRIPS = 6
@@ -108,7 +108,7 @@ def _strip(group: StepGroup, outliers: list[Outlier], key: str) -> Strip:
         notes=tuple(
             f"Block {o.block} is {abs(o.change) * 100:.0f} % {'slower' if o.change > 0 else 'faster'} than its kind "
             f"({o.kind}), because of {name_cell(o.kernel).text} "
-            f"({'+' if o.kernel_ns > 0 else '−'}{duration(abs(o.kernel_ns))})."
+            f"({signed(o.kernel_ns, MINUS)})."
             for o in outliers
         ),
         confidence=min(confidences) if confidences else None,

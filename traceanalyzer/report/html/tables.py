@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from traceanalyzer.names import short_name
-from traceanalyzer.report.text import cut_middle, visible
+from traceanalyzer.report.text import bounded, cut_middle, visible
 
 Kind = Literal["name", "text", "long", "time", "share", "count", "number"]
 
@@ -156,20 +156,12 @@ def _cell(spec: Spec, value: Any, unit: Unit | None) -> Cell:
 
 def _number(spec: Spec, value: float, unit: Unit | None) -> str:
     if unit is not None:
-        return _fixed(value / unit[0], unit[2])
+        return bounded(value / unit[0], unit[2])
     if spec.kind == "share":
-        return f"{_fixed(value * 100, 1)} %"
+        return f"{bounded(value * 100, 1)} %"
     if spec.kind == "count":
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
     return f"{value:,.{spec.digits}f}"
-
-
-def _fixed(value: float, digits: int) -> str:
-    """A number with some decimals; one that would read as zero without being it is bounded instead."""
-    least = 10**-digits
-    if value and abs(value) < least / 2:
-        return f"<{least:.{digits}f}" if value > 0 else f">−{least:.{digits}f}"
-    return f"{value:,.{digits}f}"
 
 
 def name_cell(name: str) -> Cell:

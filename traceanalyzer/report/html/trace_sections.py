@@ -71,7 +71,7 @@ def _per_step(view: TraceView) -> bool:
 
 def _split(view: TraceView, prefix: str) -> Section:
     time = "per_step_ns" if _per_step(view) else "total_ns"
-    rows = view.roles.rows.sort(time, descending=True, nulls_last=True)
+    rows = view.roles.rows
     total = float(rows[time].sum()) or 1.0
     bounds = view.role_bounds
     in_steps = view.roles.steps if view.phase else 0
@@ -169,7 +169,7 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
         Spec("time a step", "time", "per_step_ns"),
         *([] if _per_step(view) else [Spec("total", "time", "total_ns")]),
         Spec("share", "share", "share"),
-        Spec("role", "text", "role"),
+        Spec("role", "text", lambda row: row["role"] or "several"),
         Spec("tile", "text", "tile"),
         Spec("bound", "text", lambda row: _bound(bounds, row, "bound")),
         Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
@@ -246,7 +246,7 @@ def _idle(view: TraceView, prefix: str) -> Section:
     found = view.idle
     parts: list[Part | None] = [*(Text(line) for line in _idle_lines(view))]
     parts.append(_communication(view))
-    classes = found.by_cause.sort("total_ns", descending=True)
+    classes = found.by_cause
     specs = [
         Spec("where", "text", "place"),
         Spec("why", "text", lambda row: EXPLAINED[row["cause"]]),

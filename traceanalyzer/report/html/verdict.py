@@ -10,7 +10,7 @@ from traceanalyzer.analysis.diff import change
 from traceanalyzer.names import short_name
 from traceanalyzer.report.html.gather import Sides, TraceView
 from traceanalyzer.report.html.parts import Fact
-from traceanalyzer.report.text import duration, percent, plural
+from traceanalyzer.report.text import MINUS, duration, percent, plural, signed
 
 NAME_WIDTH = 60
 IDLE_SHARE = 0.2
@@ -115,7 +115,7 @@ def diff_verdict(sides: Sides) -> list[str]:
     share = delta / found.before_step_ns if found.before_step_ns else None
     phases = found.matched["phase"].unique().to_list()
     step = f"{phases[0]} step" if len(phases) == 1 and phases[0] != "unknown" else "step"
-    change_text = "" if share is None else f" ({'+' if delta > 0 else '−' if delta < 0 else ''}{percent(abs(share))})"
+    change_text = "" if share is None else f" ({'+' if delta > 0 else MINUS if delta < 0 else ''}{percent(abs(share))})"
     spans = f"{duration(found.before_step_ns)} to {duration(found.after_step_ns)}"
     told = [f"The device time of a {step} went from {spans}{change_text}{_because(found.rows, delta)}."]
     slower = found.rows.filter(pl.col("delta_ns") > 0)
@@ -151,14 +151,11 @@ def diff_figures(sides: Sides) -> tuple[Fact, ...]:
     """Key figures of a comparison."""
     found = sides.diff
     delta = found.after_step_ns - found.before_step_ns
+    span = found.span_after_ns - found.span_before_ns
     steps = found.matched
     return (
         Fact("before", duration(found.before_step_ns), f"{plural(int(steps['steps_before'].sum()), 'step')} compared"),
         Fact("after", duration(found.after_step_ns), f"{plural(int(steps['steps_after'].sum()), 'step')} compared"),
-        Fact("change", _signed(delta), "device time of a step"),
-        Fact("first to last event", _signed(found.span_after_ns - found.span_before_ns), "change of a step's span"),
+        Fact("change", signed(delta, MINUS), "device time of a step"),
+        Fact("first to last event", signed(span, MINUS), "change of a step's span"),
     )
-
-
-def _signed(ns: float) -> str:
-    return f"{'+' if ns > 0 else '−' if ns < 0 else ''}{duration(abs(ns))}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyzer.report.plots import style
+from traceanalyzer.report.plots.legend import Meaning, draw_legend, legend_height
 from traceanalyzer.report.text import duration, percent
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def time_bars(
     *,
     names_above: bool,
     width: float = style.WIDTH,
-    legend: float = 0.0,
+    meanings: Sequence[Meaning] = (),
+    nothing: str = "",
 ) -> Figure:
     """Draw bars from the top down; call within ``style.styled``.
 
@@ -40,12 +42,16 @@ def time_bars(
         title: what stands above.
         names_above: whether a name stands above its bar, where a long one takes no room beside the axis.
         width: of the figure, inches.
-        legend: inches to keep for a legend below.
+        meanings: what colours and hatches stand for, said below.
+        nothing: what is said where there are no bars.
     """
     count = max(len(bars), 1)
-    figure = style.new_figure(0.8 + (0.5 if names_above else 0.34) * count + legend, width)
+    height = 0.8 + (0.5 if names_above else 0.34) * count + legend_height(meanings, width)
+    figure = style.new_figure(height, width)
     axes = figure.add_subplot()
     axes.set_title(title)
+    if not bars:
+        axes.annotate(nothing, (0, 0.5), xycoords="axes fraction", va="center", color=style.MUTED)
     for at, bar in enumerate(bars):
         axes.barh(
             at,
@@ -73,25 +79,10 @@ def time_bars(
     axes.set_yticks([] if names_above else range(len(bars)), None if names_above else [bar.name for bar in bars])
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
-    axes.spines["left"].set_visible(not names_above)
+    axes.spines["left"].set_visible(bool(bars) and not names_above)
     axes.tick_params(length=0)
     for text in axes.texts:
         style.fit(text, 0.97 * figure.bbox.width)
+    if meanings:
+        draw_legend(figure, meanings)
     return figure
-
-
-def colour_legend(figure: Figure, entries: Sequence[Bar]) -> None:
-    """Say below the figure what colours mean; the value of an entry is not used."""
-    from matplotlib.patches import Patch
-
-    figure.legend(
-        handles=[
-            Patch(facecolor=one.colour, hatch=one.hatch, edgecolor=style.PAPER, linewidth=0, label=one.name)
-            for one in entries
-        ],
-        loc="outside lower left",
-        ncols=5 if figure.get_figwidth() > 7 else 2,
-        handlelength=1.0,
-        columnspacing=1.2,
-        handletextpad=0.5,
-    )

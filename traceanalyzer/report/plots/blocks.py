@@ -8,6 +8,7 @@ import polars as pl
 
 from traceanalyzer.problems import TraceError
 from traceanalyzer.report.plots import style
+from traceanalyzer.report.plots.legend import Meaning, draw_legend, legend_height
 from traceanalyzer.report.step_groups import StepGroup, step_groups
 from traceanalyzer.report.text import plural
 from traceanalyzer.segment import Segmentation
@@ -43,14 +44,16 @@ def block_strip(found: Segmentation, rank: int | None = None, width: float = sty
         for group in sorted(groups, key=lambda group: -group.shown.height)[:MOST_STRIPS]
     ]
     unusual = find_outliers(found)
+    used = [name for name in style.ROLE_GROUPS if any(name in times.columns for _, times in strips)]
+    meanings = [Meaning(name, style.GROUP_COLOURS[name], style.GROUP_HATCHES[name]) for name in used]
     devices = len({group.device for group, _ in strips})
     with style.styled():
-        figure = style.new_figure(0.7 + 3.1 * len(strips), width)
+        figure = style.new_figure(0.35 + 3.1 * len(strips) + legend_height(meanings, width), width)
         for at, (group, times) in enumerate(strips, start=1):
             axes = figure.add_subplot(len(strips), 1, at)
             title = _title(group, times) + _where(rank, group.device, devices)
             _strip(axes, title, times, group.own(unusual), width)
-        _legend(figure, [times for _, times in strips])
+        draw_legend(figure, meanings)
     return figure
 
 
@@ -156,16 +159,3 @@ def _ticks(axes: Axes, numbers: list[int], variants: list[str], width: float) ->
             fontsize=style.SMALL if len(numbers) <= 40 else 8.5,
             color=style.MUTED,
         )
-
-
-def _legend(figure: Figure, strips: list[pl.DataFrame]) -> None:
-    from matplotlib.patches import Patch
-
-    used = [name for name in style.ROLE_GROUPS if any(name in times.columns for times in strips)]
-    handles = [
-        Patch(facecolor=style.GROUP_COLOURS[name], hatch=style.GROUP_HATCHES[name], edgecolor=style.PAPER, label=name)
-        for name in used
-    ]
-    figure.legend(
-        handles=handles, loc="outside lower left", ncols=5, handlelength=1.0, columnspacing=1.2, handletextpad=0.5
-    )

@@ -8,7 +8,7 @@ import polars as pl
 
 from traceanalyzer.analysis.diff import Diff
 from traceanalyzer.report.plots import style
-from traceanalyzer.report.text import duration
+from traceanalyzer.report.text import MINUS, duration, signed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,12 +37,12 @@ def _draw(found: Diff, bars: list[tuple[str, float]]) -> Figure:
     axes = figure.add_subplot()
     delta = found.after_step_ns - found.before_step_ns
     change = f"{duration(found.before_step_ns)} → {duration(found.after_step_ns)}"
-    axes.set_title(f"Device time of a step: {change} ({signed(delta)})")
+    axes.set_title(f"Device time of a step: {change} ({signed(delta, MINUS)})")
     for at, (_, value) in enumerate(bars):
         slower = value > 0
         axes.barh(at, value, height=0.62, color=style.VERMILION if slower else style.BLUE)
         axes.annotate(
-            signed(value),
+            signed(value, MINUS),
             (value, at),
             (5 if slower else -5, 0),
             textcoords="offset points",
@@ -53,17 +53,16 @@ def _draw(found: Diff, bars: list[tuple[str, float]]) -> Figure:
         )
     low, high = (pick([0.0, *(value for _, value in bars)]) for pick in (min, max))
     room = (high - low or 1.0) * 0.24
-    axes.set_xlim(low - (room if low < 0 else 0), high + (room if high > 0 else 0))
+    # A side on which nothing changed gets no room, unless that is so of both.
+    axes.set_xlim(low - (room if low < 0 or high <= 0 else 0), high + (room if high > 0 or low >= 0 else 0))
     axes.set_ylim(max(len(bars), 2) - 0.4, -0.6)
     axes.set_yticks(range(len(bars)), [style.label(name, 24) for name, _ in bars])
     axes.axvline(0, color=style.MUTED, linewidth=1.0)
-    axes.set_xlabel("← faster  ·  slower →", color=style.MUTED)
+    for side, text in (("right", "← faster  "), ("left", "  slower →")):
+        if (low < 0) if side == "right" else (high > 0):
+            below = axes.get_xaxis_transform()
+            axes.annotate(text, (0, 0), xycoords=below, ha=side, va="top", fontsize=style.FONT, color=style.MUTED)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.set_xticks([])
     axes.tick_params(length=0)
     return figure
-
-
-def signed(ns: float) -> str:
-    """A change of time for people, with its sign."""
-    return f"{'+' if ns > 0 else '−' if ns < 0 else ''}{duration(abs(ns))}"

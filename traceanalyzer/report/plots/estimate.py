@@ -55,7 +55,7 @@ def _draw(rows: Sequence[Mapping[str, float]], title: str) -> Figure:
     )
     axes.set_xscale("log", base=2)
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.set_xlim(batches[0], batches[-1])
     axes.set_ylim(0, 100)
     axes.set_xlabel("sequences of a decode step")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from traceanalyzer.analysis.idle import CAUSES, Idle
 from traceanalyzer.names import short_name
 from traceanalyzer.report.plots import style
-from traceanalyzer.report.plots.bars import Bar, colour_legend, time_bars
+from traceanalyzer.report.plots.bars import Bar, time_bars
+from traceanalyzer.report.plots.legend import Meaning
 from traceanalyzer.report.text import duration, plural
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ def gaps_by_kernel(found: Idle, limit: int = MOST_BARS) -> Figure:
         bars.append(Bar(plural(rest.height, "more row"), float(rest["total_ns"].sum()), style.GRID))
     title = f"Gaps on the GPU: {duration(total)}, by the kernel that ends them"
     used = [cause for cause in CAUSES if cause in rows["cause"]]
+    meanings = [Meaning(MEANINGS[cause], *LOOKS[cause]) for cause in used]
     with style.styled():
-        figure = time_bars(bars, total or 1, title, names_above=True, legend=0.35 if used else 0.0)
-        if used:
-            colour_legend(figure, [Bar(MEANINGS[cause], 0, *LOOKS[cause]) for cause in used])
-    return figure
+        return time_bars(bars, total or 1, title, names_above=True, meanings=meanings, nothing="no gaps")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -9,7 +10,8 @@ import polars as pl
 from traceanalyzer.analysis.hotspots import Hotspots
 from traceanalyzer.names import short_name
 from traceanalyzer.report.plots import style
-from traceanalyzer.report.plots.bars import Bar, colour_legend, time_bars
+from traceanalyzer.report.plots.bars import Bar, time_bars
+from traceanalyzer.report.plots.legend import Meaning
 from traceanalyzer.report.text import plural
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 MOST_BARS = 12
 NAME_LENGTH = 62
 SHORT_LENGTH = 24
+SEVERAL = (style.GREY, "///")
+"""How a kernel looks that runs in several roles."""
 
 
 def kernels_by_time(
@@ -26,7 +30,7 @@ def kernels_by_time(
     """Draw the largest groups of a ranking as bars, and the rest as one.
 
     Bars are the time a step where there are complete steps, else the time in the trace. A bar's colour tells the part
-    of the model its role belongs to.
+    of the model its role belongs to; a kernel that has several is hatched.
 
     Args:
         found: the ranking.
@@ -39,41 +43,41 @@ def kernels_by_time(
     rows = found.rows.filter(pl.col(column) > 0).sort(column, "name", descending=[True, False])
     total = float(rows[column].sum()) or 1.0
     bars = [_bar(row, by, column) for row in rows.head(limit).iter_rows(named=True)]
+    meanings = [] if by == "family" else _meanings(bars)
     rest = rows.slice(limit)
     if rest.height:
-        bars.append((f"{plural(rest.height, f'more {by}')}", float(rest[column].sum()), None))
+        bars.append(Bar(f"{plural(rest.height, f'more {by}')}", float(rest[column].sum()), style.GRID))
+    nothing = f"no complete {found.phase} step" if found.phase else "no kernels"
+    title = title or _title(found, by, column)
+    above = by == "kernel"
     with style.styled():
-        return _draw(bars, total, title or _title(found, by, column), by=by, width=width)
+        return time_bars(bars, total, title, names_above=above, width=width, meanings=meanings, nothing=nothing)
 
 
-def _bar(row: dict[str, Any], by: str, column: str) -> tuple[str, float, str | None]:
+def _bar(row: dict[str, Any], by: str, column: str) -> Bar:
     name = row["name"] or "unknown"
-    role = row["name"] if by == "role" else row["role"]
-    if by != "kernel":
-        return style.label(name, SHORT_LENGTH), float(row[column]), role or "other"
+    value = float(row[column])
+    if by == "family":
+        return Bar(style.label(name, SHORT_LENGTH), value, style.BLUE)
+    if by == "role":
+        return Bar(style.label(name, SHORT_LENGTH), value, *style.look_of(row["name"]))
     tile = f"  [{row['tile']}]" if row["tile"] else ""
     shown = short_name(name, NAME_LENGTH)
     if tile and row["tile"] not in shown:
         shown = short_name(name, NAME_LENGTH - len(tile)) + tile
-    return shown, float(row[column]), role or "other"
+    if row["role"] is None:
+        return Bar(shown, value, *SEVERAL)
+    return Bar(shown, value, *style.look_of(row["role"]))
+
+
+def _meanings(bars: Sequence[Bar]) -> list[Meaning]:
+    """What the looks of the bars stand for, in the order of the groups of roles."""
+    used = {(bar.colour, bar.hatch) for bar in bars}
+    known = [Meaning(group, colour, style.GROUP_HATCHES[group]) for group, colour in style.GROUP_COLOURS.items()]
+    return [one for one in [*known, Meaning("several roles", *SEVERAL)] if (one.colour, one.hatch) in used]
 
 
 def _title(found: Hotspots, by: str, column: str) -> str:
-    if column == "total_ns":
+    if column == "total_ns" and not found.phase:
         return f"Kernel time in the trace, by {by}"
     return f"Kernel time of a {found.phase + ' ' if found.phase else ''}step, by {by}"
-
-
-def _draw(bars: list[tuple[str, float, str | None]], total: float, title: str, *, by: str, width: float) -> Figure:
-    legend = 0.35 if width > 7 else 0.6 if by != "family" else 0.0
-    drawn = [Bar(name, value, style.GRID if role is None else _colour(role, by)) for name, value, role in bars]
-    figure = time_bars(drawn, total, title, names_above=by == "kernel", width=width, legend=legend)
-    if by != "family":
-        groups = {style.group_of(role) for _, _, role in bars if role is not None}
-        known = [(group, colour) for group, colour in style.GROUP_COLOURS.items() if group in groups]
-        colour_legend(figure, [Bar(group, 0, colour) for group, colour in known])
-    return figure
-
-
-def _colour(role: str, by: str) -> str:
-    return style.BLUE if by == "family" else style.GROUP_COLOURS[style.group_of(role)]

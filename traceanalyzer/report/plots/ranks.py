@@ -21,6 +21,8 @@ NUMBERS_FIT = 40
 
 def time_by_rank(found: RankComparison) -> Figure:
     """Draw where each rank's recorded time went."""
+    from matplotlib.ticker import FuncFormatter
+
     with style.styled():
         rows = found.per_rank
         figure = style.new_figure(1.6 + min(0.34 * rows.height, 10.0))
@@ -47,7 +49,8 @@ def time_by_rank(found: RankComparison) -> Figure:
         ranks = rows["rank"].to_list()
         axes.set_yticks(range(0, rows.height, every), [f"rank {rank}" for rank in ranks[::every]])
         axes.set_ylim(rows.height - 0.4, -0.6)
-        axes.set_xlabel(unit)
+        axes.set_xlabel(f"{unit} of the recording")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         style.only_x_grid(axes)
         figure.legend(loc="outside lower left", ncols=4, handlelength=1.0, columnspacing=1.2)
     return figure

@@ -47,7 +47,7 @@ def curves(groups: Mapping[str, Sequence[Group]]) -> tuple[list[Curve], str]:
 
 
 def throughput_curves(groups: Mapping[str, Sequence[Group]], title: str = "") -> Figure:
-    """Draw tokens/s over concurrency.
+    """Draw tokens/s over concurrency; a lone curve's name is the title where none is given.
 
     Raises:
         TraceError: no result has both a load and output tokens/s.
@@ -94,15 +94,16 @@ def _draw(drawn: Sequence[Curve], label: str, title: str) -> Figure:
         axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_locator(FixedLocator(_thinned(ticks)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_ylim(bottom=0)
+    highest = max(y + half for curve in drawn for y, half in zip(curve.y, curve.half_widths, strict=True))
+    axes.set_ylim(0, highest * 1.1 or 1.0)
     axes.margins(x=0.04)
     axes.set_xlabel(label)
     axes.set_ylabel("output tokens/s")
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
     axes.tick_params(length=0)
-    if title:
-        axes.set_title(_label(title))
+    if title or len(drawn) == 1:
+        axes.set_title(_label(title or drawn[0].name))
     if len(drawn) > 1:
         axes.legend(loc="upper left")
     return figure

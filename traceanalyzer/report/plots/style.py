@@ -128,6 +128,12 @@ def group_of(role: str | None) -> str:
     return _GROUP_OF.get(role or "other", "norm, copy, other")
 
 
+def look_of(role: str | None) -> tuple[str, str]:
+    """Return the colour and hatch of a role's group."""
+    group = group_of(role)
+    return GROUP_COLOURS[group], GROUP_HATCHES[group]
+
+
 def label(text: str, length: int) -> str:
     """Untrusted text as a label: what cannot be printed written out, no longer than ``length``."""
     shown = visible(text)
