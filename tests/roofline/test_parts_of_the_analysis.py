@@ -139,6 +139,11 @@ def test_what_proves_nothing_leaves_the_default(size: float, rate: float) -> Non
     assert proven(default, [("lm_head", "memory", "bf16", size, rate)]) == default
 
 
+def test_types_that_a_gpu_lacks_have_the_achievable_roof_of_those_it_computes_in() -> None:
+    shares = default_ceilings(find_gpu("A100 SXM4 80GB")).compute_share
+    assert 0 < shares["fp8"] == shares["bf16"] < 1
+
+
 def test_a_fast_product_proves_an_arithmetic_roof_of_its_type_only() -> None:
     default = default_ceilings(find_gpu("H100 SXM5"))
     found = proven(default, [("gate_up", "compute", "bf16", 1e9, 800.0)])

@@ -10,6 +10,7 @@ import pytest
 from traceanalyzer.analysis.roofline import Request, Roofline, Row, roofline
 from traceanalyzer.analysis.roofline.workloads import Stated
 from traceanalyzer.model import named
+from traceanalyzer.report.text import duration
 from traceanalyzer.trace import Trace, open_traces
 
 TRACE = "gptoss20b_vllm_decode_mi300x"
@@ -111,6 +112,12 @@ def test_findings_are_sorted_by_worth_and_the_last_one_says_what_to_attack(infer
     assert inferred.findings[-1].message.startswith("Attack moe_down first: it moves its bytes at 16.9 % of peak")
     repeated = next(finding for finding in inferred.findings if finding.code == "repeated_work")
     assert repeated.worth_ns == pytest.approx(292_376)
+
+
+def test_what_a_finding_is_worth_is_told_in_the_unit_and_rounding_that_reports_have(inferred: Roofline) -> None:
+    told = [finding for finding in inferred.findings if finding.worth_ns is not None]
+    assert len(told) > 3
+    assert all(duration(finding.worth_ns) in finding.message for finding in told)
 
 
 def test_the_capture_names_every_kernel_of_the_graph(with_shapes: Roofline) -> None:

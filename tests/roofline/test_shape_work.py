@@ -85,6 +85,13 @@ def test_copies_read_one_and_write_the_other() -> None:
     assert found.bytes == 64 * 8 * (2 + 4)
 
 
+@pytest.mark.parametrize("op", ["aten::fill_", "aten::zero_"])
+def test_what_is_filled_is_written_and_not_read(op: str) -> None:
+    found = work(op, [[64, 8], []], [BF16, "Scalar"])
+    assert found is not None
+    assert found.bytes == 64 * 8 * 2
+
+
 def test_lookups_touch_only_the_rows_asked_for() -> None:
     found = work("aten::index_select", [[151936, 1024], [], [32]], [BF16, "Scalar", "long int"])
     assert found is not None

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from traceanalyzer.analysis.hotspots import hotspots
-from traceanalyzer.analysis.roofline import Request, Roofline, RooflineError, parse_assumption, roofline, what_if
+from traceanalyzer.analysis.roofline import Request, Roofline, RooflineError, Row, parse_assumption, roofline, what_if
 from traceanalyzer.analysis.roofline.bounds import bounds_by, by_headroom
+from traceanalyzer.analysis.roofline.findings import with_findings
 from traceanalyzer.analysis.roofline.workloads import Stated
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import named
@@ -51,6 +52,18 @@ def test_rows_sum_to_the_steps_kernel_time(found: Roofline) -> None:
     assert found.steps == 3
     assert found.measured_ns == pytest.approx(found.kernels["dur_ns"].sum() / 3)
     assert found.kernels["index"].n_unique() == found.kernels.height
+
+
+def test_what_is_as_good_as_done_is_not_attacked_and_hides_nothing_that_is_far(found: Roofline) -> None:
+    def row(part: str, measured: float, floor: float) -> Row:
+        one = replace(found.rows[0], part=part, measured_ns=measured, floor_ns=floor, reachable_ns=floor / 0.8)
+        return replace(one, latency_ns=0.0, bound="memory", plausible=True, redundant=False)
+
+    done, far = row("done", 10e6, 7.6e6), row("far", 3e6, 1e6)
+    both = with_findings(replace(found, rows=(done, far), measured_ns=13e6), [])
+    assert both.findings[-1].message.startswith("Attack far first")
+    alone = with_findings(replace(found, rows=(done,), measured_ns=10e6), [])
+    assert alone.findings[-1].message.startswith("No kernel is far from its roof: the largest headroom is 2.40 ms")
 
 
 def test_attention_follows_the_context_of_every_step(found: Roofline) -> None:

@@ -8,6 +8,7 @@ import polars as pl
 
 from traceanalyzer.analysis.hotspots import select, tile_text
 from traceanalyzer.analysis.redundancy import redundancies
+from traceanalyzer.analysis.wording import duration
 from traceanalyzer.names import KernelName, parse, short_name
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace
@@ -87,7 +88,7 @@ def _repeated_work(trace: Trace) -> list[Finding]:
         Finding(
             "repeated_work",
             f"{short_name(found.name, NAME_WIDTH)} runs in {found.blocks:.0f} blocks a step; once would do: "
-            f"{found.worth_ns / 1000:.0f} µs a step could be saved. {found.basis.capitalize()}.",
+            f"{duration(found.worth_ns)} a step could be saved. {found.basis.capitalize()}.",
             found.worth_ns,
         )
         for found in redundancies(trace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from traceanalyzer.hardware import Gpu, HardwareError, Roofs, roofs
+from traceanalyzer.hardware import DTYPES, Gpu, HardwareError, Roofs, roofs
 
 PROOF_SHARE = 0.9
 """A kernel that reaches this share of the default achievable roof replaces it by what it reached."""
@@ -63,9 +63,9 @@ class Ceilings:
 
     @property
     def compute_share(self) -> dict[str, float]:
-        """Data type -> achievable over peak arithmetic."""
+        """Data type -> achievable over peak arithmetic, also of types that the GPU computes in another one."""
         shares = {}
-        for dtype in self.gpu.peak_tflops:
+        for dtype in DTYPES:
             peak, reached = self.peak_tflops(dtype), self.achievable_tflops(dtype)
             if peak and reached:
                 shares[dtype] = min(reached / peak, 1.0)

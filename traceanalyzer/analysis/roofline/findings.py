@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from traceanalyzer.analysis.advice import Finding
 from traceanalyzer.analysis.roofline.result import Roofline, Row
+from traceanalyzer.analysis.wording import duration
 
 LEAST_SHARE = 0.02
 """Share of the kernel time that headroom, launches or unknown work must have to be worth a sentence."""
@@ -45,10 +46,6 @@ def findings_of(result: Roofline, more: Sequence[Finding]) -> tuple[Finding, ...
     return (*ordered, _target(result))
 
 
-def _us(ns: float) -> str:
-    return f"{ns / 1000:,.0f} µs" if ns >= 10_000 else f"{ns / 1000:,.1f} µs"
-
-
 def _pct(share: float) -> str:
     return f"{share * 100:.1f} %"
 
@@ -57,12 +54,16 @@ def _worth(row: Row, result: Roofline) -> bool:
     return (row.headroom_ns or 0.0) >= LEAST_SHARE * result.measured_ns
 
 
+def _as_good_as_done(row: Row) -> bool:
+    return not row.redundant and row.reachable_ns is not None and row.reachable_ns >= CLOSE * row.measured_ns
+
+
 def _redundant(result: Roofline) -> list[Finding]:
     return [
         Finding(
             "repeated_work",
             f"{row.names[0]} runs {row.count:.0f} times a step to cast the rotary table, which is the same in every "
-            f"block: {_us(row.measured_ns)} a step need not be spent.",
+            f"block: {duration(row.measured_ns)} a step need not be spent.",
             row.measured_ns,
         )
         for row in result.rows
@@ -82,23 +83,23 @@ def _headroom_text(row: Row, result: Roofline) -> str:
     share, headroom = row.roof_share or 0.0, row.headroom_ns or 0.0
     roof = {"memory": "memory", "compute": "arithmetic", "communication": "link"}[row.bound]
     reachable = row.reachable_headroom_ns
-    realistic = f", {_us(reachable)} of it under the achievable roof" if reachable is not None else ""
+    realistic = f", {duration(reachable)} of it under the achievable roof" if reachable is not None else ""
     return (
-        f"{row.label} reaches {_pct(share)} of its {roof} roof: {_us(row.measured_ns)} measured, "
-        f"{_us(row.floor_ns or 0.0)} at the least. At most {_us(headroom)} a step "
+        f"{row.label} reaches {_pct(share)} of its {roof} roof: {duration(row.measured_ns)} measured, "
+        f"{duration(row.floor_ns or 0.0)} at the least. At most {duration(headroom)} a step "
         f"({_pct(headroom / result.measured_ns)}) can be won{realistic}."
     )
 
 
 def _launches(result: Roofline) -> list[Finding]:
     def faster(row: Row) -> str:
-        return "" if row.headroom_ns is None else f"A faster kernel can win {_us(row.headroom_ns)} at most, and "
+        return "" if row.headroom_ns is None else f"A faster kernel can win {duration(row.headroom_ns)} at most, and "
 
     return [
         Finding(
             "launches",
-            f"{row.label}: {row.count:.0f} kernels of {_us(row.measured_ns / row.count)} with next to no work. "
-            f"{faster(row)}fusing them away up to {_us(row.measured_ns)} a step.".replace(". fusing", ". Fusing"),
+            f"{row.label}: {row.count:.0f} kernels of {duration(row.measured_ns / row.count)} with next to no work. "
+            f"{faster(row)}fusing them away up to {duration(row.measured_ns)} a step.".replace(". fusing", ". Fusing"),
             row.headroom_ns,
         )
         for row in result.rows
@@ -110,8 +111,9 @@ def _implausible(result: Roofline) -> list[Finding]:
     return [
         Finding(
             "implausible",
-            f"{row.label}: {_us(row.measured_ns)} measured is less than the floor of {_us(row.floor_ns or 0.0)} "
-            f"({_pct(row.roof_share or 0.0)} of the {row.bound} roof), which cannot be. Likely causes: {CAUSES}.",
+            f"{row.label}: {duration(row.measured_ns)} measured is less than the floor of "
+            f"{duration(row.floor_ns or 0.0)} ({_pct(row.roof_share or 0.0)} of the {row.bound} roof), which cannot "
+            f"be. Likely causes: {CAUSES}.",
             None,
         )
         for row in result.rows
@@ -129,7 +131,7 @@ def _unknown(result: Roofline) -> list[Finding]:
         reason = row.basis[-1] if row.basis else "no reason known"
         reasons[reason] = reasons.get(reason, 0.0) + row.measured_ns
     most = sorted(reasons.items(), key=lambda item: -item[1])[:3]
-    told = "; ".join(f"{_us(ns)}: {reason}" for reason, ns in most)
+    told = "; ".join(f"{duration(ns)}: {reason}" for reason, ns in most)
     share = _pct(time / result.measured_ns)
     return [Finding("unknown", f"The bound of {share} of the kernel time is unknown ({told}).", None)]
 
@@ -147,28 +149,29 @@ def _target(result: Roofline) -> Finding:
     if impossible > MOST_IMPLAUSIBLE * result.measured_ns:
         text = f"{_pct(impossible / result.measured_ns)} of the kernel time is below its floor, which cannot be"
         return Finding("target", f"Clear that up first: {text}. Likely causes: {CAUSES}.", None)
-    top = ranked[0]
-    headroom = top.headroom_ns or 0.0
-    lead = f"Attack {top.label} first"
-    if top.redundant:
-        return Finding("target", f"{lead}: its {_us(headroom)} a step need not be spent at all.", None)
-    reached = top.reachable_ns is not None and top.reachable_ns >= CLOSE * top.measured_ns
-    if reached or headroom < LEAST_SHARE * result.measured_ns:
+    far = [row for row in ranked if not _as_good_as_done(row) and _worth(row, result)]
+    if not far:
+        largest = f"{duration(ranked[0].headroom_ns)} a step, in {ranked[0].label}"
         return Finding(
             "target",
-            f"No kernel is far from its roof: the largest headroom is {_us(headroom)} a step, in {top.label}. "
+            f"No kernel is far from its roof: the largest headroom is {largest}. "
             "Less work (smaller weights, fewer bytes of KV cache) or larger batches are what is left.",
             None,
         )
+    top = far[0]
+    headroom = top.headroom_ns or 0.0
+    lead = f"Attack {top.label} first"
+    if top.redundant:
+        return Finding("target", f"{lead}: its {duration(headroom)} a step need not be spent at all.", None)
     why = {
         "memory": f"it moves its bytes at {_pct(top.roof_share or 0.0)} of peak bandwidth",
         "compute": f"it computes at {_pct(top.roof_share or 0.0)} of the peak",
         "latency": "it does next to no work for its time",
     }[top.bound]
-    others = [row for row in ranked[1:3] if _worth(row, result)]
-    then = f" Then {' and '.join(f'{row.label} ({_us(row.headroom_ns or 0.0)})' for row in others)}." if others else ""
-    share = _pct(headroom / result.measured_ns)
-    return Finding("target", f"{lead}: {why}, and {_us(headroom)} a step ({share}) lie above its floor.{then}", None)
+    others = [f"{row.label} ({duration(row.headroom_ns or 0.0)})" for row in far[1:3]]
+    then = f" Then {' and '.join(others)}." if others else ""
+    above = f"{duration(headroom)} a step ({_pct(headroom / result.measured_ns)}) lie above its floor"
+    return Finding("target", f"{lead}: {why}, and {above}.{then}", None)
 
 
 def _what_to_pass(result: Roofline) -> str:

@@ -227,13 +227,15 @@ def _norm(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | N
 
 
 def _elementwise(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
-    """Every input read once, the result, of their common shape, written once."""
+    """Every input read once, the result, of their common shape, written once; what is filled is only written."""
     if not tensors:
         return None
     if name in ("copy_", "_copy_"):
         # The first argument is written only.
         moved = sum(tensor.bytes for tensor in tensors[:2])
         return _moved(name, tensors, moved, float(tensors[0].numel))
+    if name in ("fill_", "zero_"):
+        return _moved(name, tensors[:1], tensors[0].bytes, 0.0)
     shape = _broadcast([tensor.dims for tensor in tensors])
     if shape is None:
         return None
