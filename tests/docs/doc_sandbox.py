@@ -31,7 +31,7 @@ FILES = {
     "runs/pp/serve.json": CASES / "500_bench_before.json",
     "runs/tp/serve.json": CASES / "500_bench_after.json",
     "runs/ep/serve.json": CASES / "500_bench_before.json",
-    "sweep.log": SWEEPS / "strix_halo.log",
+    "sweep.log": ROOT / "docs/data/strix_halo_sweep.log",
     "fused_moe.jsonl": SWEEPS / "fused_moe.jsonl",
     "server.log": CASES / "510_moe_cfg/server.log",
 }

@@ -17,7 +17,7 @@ from traceanalyzer.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DATA = ROOT / "tests" / "data"
-SEED = DATA / "sweeps" / "strix_halo.log"
+SEED = ROOT / "docs" / "data" / "strix_halo_sweep.log"
 MOE = DATA / "sweeps" / "fused_moe.jsonl"
 CASE = DATA / "cases" / "510_moe_cfg"
 

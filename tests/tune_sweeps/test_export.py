@@ -21,14 +21,15 @@ from traceanalyzer.tune.formats import read_sweep
 from traceanalyzer.tune.formats.vllm_moe import batch_keys, nearest, parse_file_name
 from traceanalyzer.tune.policy import Policy, Rule, make_policy
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
 LAUNCH = {"group_m": 1, "num_warps": 4, "num_stages": 3}
 EXPECTED = json.loads((DATA / "cases" / "expected.json").read_text(encoding="utf-8"))["cases"]["510_moe_cfg"]["values"]
 
 
 @pytest.fixture(scope="module")
 def authors() -> Policy:
-    return make_policy(read_sweep(DATA / "sweeps" / "strix_halo.log", top_k=4), 0.15)
+    return make_policy(read_sweep(ROOT / "docs" / "data" / "strix_halo_sweep.log", top_k=4), 0.15)
 
 
 def with_config(policy: Policy, **changes: Any) -> Policy:

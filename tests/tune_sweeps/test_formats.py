@@ -17,8 +17,9 @@ from traceanalyzer.tune.formats import NAMES, read_sweep
 from traceanalyzer.tune.policy import make_policy
 from traceanalyzer.tune.sweep import Sweep, write_sweep
 
-DATA = Path(__file__).resolve().parent.parent / "data"
-SEED = DATA / "sweeps" / "strix_halo.log"
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
+SEED = ROOT / "docs" / "data" / "strix_halo_sweep.log"
 
 
 def read(tmp_path: Path, text: str | bytes, name: str = "sweep", **options: Any) -> Sweep:

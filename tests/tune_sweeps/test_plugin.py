@@ -17,7 +17,7 @@ from traceanalyzer.tune.export.plugin import ENTRY_POINT_GROUP, plugin_files, wr
 from traceanalyzer.tune.formats import read_sweep
 from traceanalyzer.tune.policy import Policy, Rule, make_policy
 
-SEED = Path(__file__).resolve().parent.parent / "data" / "sweeps" / "strix_halo.log"
+SEED = Path(__file__).resolve().parents[2] / "docs" / "data" / "strix_halo_sweep.log"
 
 # What a vLLM process does: load the plugins of the group, import the kernels, ask for flags.
 PROCESS = """

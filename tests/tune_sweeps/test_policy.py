@@ -17,7 +17,7 @@ from traceanalyzer.tune.policy import make_policy, select
 from traceanalyzer.tune.policy_file import policy_document, read_policy
 from traceanalyzer.tune.sweep import Point, Sweep
 
-SEED = Path(__file__).resolve().parent.parent / "data" / "sweeps" / "strix_halo.log"
+SEED = Path(__file__).resolve().parents[2] / "docs" / "data" / "strix_halo_sweep.log"
 
 
 def sweep_of(times: dict[int, dict[str, float]], **facts: object) -> Sweep:
@@ -146,7 +146,7 @@ def test_several_problems_are_refused_until_one_is_picked() -> None:
 
 
 def test_what_was_never_timed_gives_no_rule() -> None:
-    (path,) = (SEED.parent.parent / "cases" / "510_moe_cfg").glob("E=*.json")
+    (path,) = (SEED.parents[2] / "tests" / "data" / "cases" / "510_moe_cfg").glob("E=*.json")
     with pytest.raises(TraceError, match="no timing"):
         make_policy(read_sweep(path))
     interpreted = sweep_of({1: {"a": 1.0}}, measured=False)

@@ -18,7 +18,7 @@ from traceanalyzer.tune.search.forest import fit_forest
 from traceanalyzer.tune.search.space import make_space
 from traceanalyzer.tune.sweep import Point, Sweep
 
-SEED = Path(__file__).resolve().parent.parent / "data" / "sweeps" / "strix_halo.log"
+SEED = Path(__file__).resolve().parents[2] / "docs" / "data" / "strix_halo_sweep.log"
 
 
 def test_the_recorded_sweep_of_a_gpu_is_searched_within_five_percent(shared: Path) -> None:

@@ -29,7 +29,7 @@ from traceanalyzer.tune.policy import Policy, make_policy
 
 pytestmark = pytest.mark.slow
 
-SEED = Path(__file__).resolve().parent.parent / "data" / "sweeps" / "strix_halo.log"
+SEED = Path(__file__).resolve().parents[2] / "docs" / "data" / "strix_halo_sweep.log"
 START_TIMEOUT_S = 400
 
 
