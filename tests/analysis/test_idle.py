@@ -45,6 +45,15 @@ def test_a_graph_launch_without_kernels_is_unknown_never_idle(tmp_path) -> None:
     assert found.totals["idle_ns"].to_list() == [None]
 
 
+def test_a_device_without_complete_steps_has_none_and_not_an_unknown_number(tmp_path) -> None:
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "dur": 10.0}
+    events = [{**kernel, "ts": at, "args": {"device": 0, "stream": 7, "correlation": at}} for at in (0, 30)]
+    path = tmp_path / "two_kernels.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    found = idle(open_traces(path, cache=False).traces[0])
+    assert found.totals.select("steps", "idle_ns").rows() == [(0, 20_000)]
+
+
 def test_late_launches_are_blamed_on_the_host_and_its_work_is_named(tmp_path) -> None:
     def event(cat, name, ts, dur, **args):
         tid = 7 if cat == "kernel" else 1

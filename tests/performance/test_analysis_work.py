@@ -42,8 +42,8 @@ ANALYSES: dict[str, tuple[Analysis, float]] = {
     "redundancies": (redundancies, NO_LOOP),
     "diff": (lambda trace: diff(trace, trace), NO_LOOP),
     "roofline": (roofline, 0.45),
-    # Which event of a thread is the innermost at a moment is found with a stack, event by event.
-    "idle": (idle, 12.0),
+    # The only loop over events: which of a thread's is the innermost at a moment is found with a stack.
+    "idle": (idle, 5.0),
 }
 """Name -> (analysis, lines of Python that it may run for each event)."""
 

@@ -5,19 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from traceanalyzer.analysis.columns import IDLE_HOST
 from traceanalyzer.trace import Trace
 
 HOST_CATEGORIES = ("cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver", "hip_runtime")
-_SCHEMA = {"place": pl.String(), "name": pl.String(), "inside": pl.String(), "total_ns": pl.Int64()}
-
-
-class HostTime:
-    """The frame that ``host_time`` returns."""
-
-    @staticmethod
-    def empty() -> pl.DataFrame:
-        """Return it without rows."""
-        return pl.DataFrame(schema=_SCHEMA)
 
 
 def host_time(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -40,7 +31,7 @@ def host_time(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
         for (pid, tid), part in waits.group_by("pid", "tid", maintain_order=True)
     ]
     if not frames:
-        return HostTime.empty()
+        return pl.DataFrame(schema=IDLE_HOST)
     return (
         pl.concat(frames)
         .group_by("place", "name", "inside")
@@ -87,10 +78,10 @@ def _thread_time(events: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
                 "inside": inside,
                 "total_ns": pl.Series(covered, dtype=pl.Int64),
             },
-            schema=_SCHEMA,
+            schema=IDLE_HOST,
         )
         rest = int(part["host_ns"].sum()) - int(covered.sum())
-        parts += [frame, pl.DataFrame([(place, None, None, rest)], schema=_SCHEMA, orient="row")]
+        parts += [frame, pl.DataFrame([(place, None, None, rest)], schema=IDLE_HOST, orient="row")]
     return pl.concat(parts)
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from traceanalyzer.analysis.host import HostTime, host_time
+from traceanalyzer.analysis.columns import IDLE_GAPS, IDLE_HOST, IDLE_TOTALS
+from traceanalyzer.analysis.host import host_time
 from traceanalyzer.display import NotebookView
 from traceanalyzer.intervals import union_ns
 from traceanalyzer.problems import TraceWarning
@@ -76,7 +77,8 @@ def idle(trace: Trace) -> Idle:
     cut = segment(trace)
     if trace.cpu_only:
         warning = TraceWarning("idle_unknown", "no GPU work was recorded, so idle time is unknown")
-        return Idle(_NO_GAPS, HostTime.empty(), _NO_TOTALS, (warning,))
+        gaps, host, totals = (pl.DataFrame(schema=schema) for schema in (IDLE_GAPS, IDLE_HOST, IDLE_TOTALS))
+        return Idle(gaps, host, totals, (warning,))
     unrecorded = unrecorded_launches(trace)
     gaps = _gaps(cut.events)
     warnings: list[TraceWarning] = []
@@ -102,32 +104,6 @@ def unrecorded_launches(trace: Trace) -> pl.DataFrame:
     correlations = trace.device_events["correlation"].drop_nulls().unique()
     graphs = trace.launches.filter(pl.col("name").cast(pl.String).str.contains("(?i)GraphLaunch"))
     return graphs.filter(~pl.col("correlation").is_in(correlations.implode()), pl.int_range(pl.len()) < pl.len() - 1)
-
-
-_GAP_SCHEMA = {
-    "device": pl.Int32(),
-    "start_ns": pl.Int64(),
-    "dur_ns": pl.Int64(),
-    "place": pl.String(),
-    "cause": pl.String(),
-    "step": pl.Int32(),
-    "block": pl.Int32(),
-    "before": pl.String(),
-    "after": pl.String(),
-    "launch_ns": pl.Int64(),
-    "host_ns": pl.Int64(),
-    "correlation": pl.UInt64(),
-}
-_NO_GAPS = pl.DataFrame(schema=_GAP_SCHEMA)
-_NO_TOTALS = pl.DataFrame(
-    schema={
-        "device": pl.Int32(),
-        "span_ns": pl.Int64(),
-        "busy_ns": pl.Int64(),
-        "idle_ns": pl.Int64(),
-        "steps": pl.Int64(),
-    }
-)
 
 
 def _gaps(events: pl.DataFrame) -> pl.DataFrame:
@@ -160,7 +136,7 @@ def _gaps(events: pl.DataFrame) -> pl.DataFrame:
             start_ns=gap_start,
             after=pl.col("name").cast(pl.String),
         )
-        .select(list(_GAP_SCHEMA))
+        .select(list(IDLE_GAPS))
     )
 
 
@@ -173,4 +149,5 @@ def _totals(events: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
         .agg(span_ns=end.max() - pl.col("start_ns").min(), busy_ns=union_ns())
         .with_columns(idle_ns=pl.col("span_ns") - pl.col("busy_ns"))
         .join(complete, on="device", how="left")
+        .with_columns(pl.col("steps").fill_null(0))
     )
