@@ -120,8 +120,9 @@ def _plan_for(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_f
         reach = _mode(gap[3] for gap in to_first)
         inside_last = _mode(gap[3] for gap in from_last) - reach
         between = [(a, b, n, n) for a, b, _, n in between]
+    to_head = bool(layout.samples) and layout.samples[-1] > anchors[-1].end
     costs = {
-        skip: abs(first - (reach - skip)) + _short_of(last, inside_last + skip) + 0.25 * min(skip, 2)
+        skip: abs(first - (reach - skip)) + _short_of(last, inside_last + skip, to_head) + 0.25 * min(skip, 2)
         for skip in range(reach)
     }
     skip = min(costs, key=lambda s: (costs[s], s)) if costs else 0
@@ -152,9 +153,15 @@ def _within_passes(layout: Layout, anchors: list[Anchor]) -> list[tuple[Anchor, 
     return pairs if len(pairs) - len(within) > max(_MOST_DRAFTS, len(within)) else within
 
 
-def _short_of(last: int, own: int) -> float:
-    """How far the marks after the last anchor are from the block's own and a final one; a stage may lack that."""
-    return min(abs(last - own - 1), 0.4 + abs(last - own))
+def _short_of(last: int, own: int, to_head: bool) -> float:
+    """How far the marks after the last anchor are from the block's own and a final one; a stage may lack that.
+
+    Args:
+        last, own: the marks that there are, and those of the block.
+        to_head: whether the step goes on to sampling: logits are computed from a normed output.
+    """
+    missing = abs(last - own - 1)
+    return missing if to_head else min(missing, 0.4 + abs(last - own))
 
 
 def _plan_for_one(

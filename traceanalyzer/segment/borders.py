@@ -45,6 +45,7 @@ class Layout:
     ffn: list[int]
     products: list[int]
     turns: list[int]
+    samples: list[int]
     usual_head: tuple[int, ...] = field(default=())
 
     @classmethod
@@ -66,6 +67,7 @@ class Layout:
             ffn=np.flatnonzero(feeds).tolist(),
             products=at(GEMM, EXPERT, COMBINE, COMM),
             turns=_turns(tokens, classes),
+            samples=at(SAMPLE),
         )
 
     @property

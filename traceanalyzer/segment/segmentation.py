@@ -15,6 +15,7 @@ from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import kept
 from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
+from traceanalyzer.segment.consensus import consult
 from traceanalyzer.segment.cut import Cut, no_blocks
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
@@ -205,27 +206,38 @@ class _Cutter:
         return placed, self._warnings(steps, solved)
 
     def _solve(self, steps: list[Step]) -> list[Cut]:
-        """Find the blocks of each distinct kernel sequence once; a cut-off step follows the one it begins like."""
+        """Find the blocks of each distinct kernel sequence once.
+
+        A doubtful step follows a clearer one of its kind, a cut-off step the one it begins like.
+        """
         known: dict[bytes, Cut] = {}
         shapes = {self.tokens[step.events].tobytes() for step in steps}
         self.serving = frozenset().union(
             *(serving_tokens(np.frombuffer(shape, dtype=np.int64), self.vocabulary) for shape in shapes)
         )
+        own_chains = self._chains(steps)
+        keys = [
+            self.tokens[step.events].tobytes() + (b"" if chain is None else chain.tobytes())
+            for step, chain in zip(steps, own_chains, strict=True)
+        ]
+        distinct: dict[bytes, Peer] = {}
+        for step, chain, key in zip(steps, own_chains, keys, strict=True):
+            if step.complete and key not in distinct:
+                own = self.tokens[step.events]
+                distinct[key] = Peer(own, self._group(step, chain), self._cut(own, chain))
+        whole = [
+            replace(peer, cut=cut) for peer, cut in zip(distinct.values(), consult([*distinct.values()]), strict=True)
+        ]
+        known = {key: peer.cut for key, peer in zip(distinct, whole, strict=True)}
         solved: list[Cut] = []
-        peers: list[Peer] = []
-        for step, chain in zip(steps, self._chains(steps), strict=True):
+        for step, chain, key in zip(steps, own_chains, keys, strict=True):
             own = self.tokens[step.events]
             if not step.complete and step.label is None and step is steps[0]:
                 solved.append(no_blocks(len(own)))
                 continue
-            key = own.tobytes() + (chain.tobytes() if chain is not None else b"")
             if key not in known:
-                truncated = None if step.complete else truncate(own, self._group(step, chain), peers)
-                known[key] = truncated or self._cut(own, chain)
-            cut = known[key]
-            if step.complete:
-                peers.append(Peer(own, self._group(step, chain), cut))
-            solved.append(self._by_modules(step, cut) or cut)
+                known[key] = truncate(own, self._group(step, chain), whole) or self._cut(own, chain)
+            solved.append(self._by_modules(step, known[key]) or known[key])
         return solved
 
     def _cut(self, own: IntArray, chain: IntArray | None) -> Cut:

@@ -64,13 +64,14 @@ def is_beginning(own: IntArray, group: IntArray, other: IntArray, other_group: I
         own, group: token of each event of the step; the batch that each works for, -1 for a stranger's.
         other, other_group: the same of the other step.
     """
-    pairs = [(own[group == number], other[other_group == number]) for number in _batches(other_group)]
+    pairs = [(own[group == number], other[other_group == number]) for number in batches(other_group)]
     ended = [np.array_equal(one, two) for one, two in pairs]
     begun = [done or begins(one, two) for done, (one, two) in zip(ended, pairs, strict=True) if len(one)]
     return bool(begun) and all(begun) and not all(ended)
 
 
-def _batches(group: IntArray) -> list[int]:
+def batches(group: IntArray) -> list[int]:
+    """The batches that the events of a step work for."""
     numbers: list[int] = np.unique(group[group >= 0]).tolist()
     return numbers
 
@@ -78,7 +79,7 @@ def _batches(group: IntArray) -> list[int]:
 def _carried(own: IntArray, group: IntArray, peer: Peer) -> IntArray | None:
     """Blocks of each batch from the same one of the peer; a stranger's event goes with the one before it."""
     block_of = np.full(len(own), -1, dtype=np.int64)
-    for number in _batches(group):
+    for number in batches(group):
         mine, theirs = group == number, peer.group == number
         blocks = carry_over(own[mine], peer.tokens[theirs], peer.cut.block_of[theirs])
         if blocks is None:
