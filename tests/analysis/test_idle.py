@@ -46,9 +46,9 @@ def test_a_graph_launch_without_kernels_is_unknown_never_idle(tmp_path) -> None:
 
 
 def test_a_device_without_complete_steps_has_none_and_not_an_unknown_number(tmp_path) -> None:
-    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "dur": 10.0}
-    events = [{**kernel, "ts": at, "args": {"device": 0, "stream": 7, "correlation": at}} for at in (0, 30)]
-    path = tmp_path / "two_kernels.json"
+    copy = {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pinned)", "pid": 0, "tid": 7, "dur": 10.0}
+    events = [{**copy, "ts": at, "args": {"device": 0, "stream": 7, "correlation": at}} for at in (0, 30)]
+    path = tmp_path / "two_copies.json"
     path.write_text(json.dumps({"traceEvents": events}))
     found = idle(open_traces(path, cache=False).traces[0])
     assert found.totals.select("steps", "idle_ns").rows() == [(0, 20_000)]
