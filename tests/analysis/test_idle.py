@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from traceanalyzer.analysis.host import _thread_time
-from traceanalyzer.analysis.idle import idle
+from traceanalyzer.analysis.idle import _totals, idle
+from traceanalyzer.segment import segment
 from traceanalyzer.synthetic import Hole, generate
 from traceanalyzer.synthetic.models import llama_decode
 from traceanalyzer.trace import open_traces
@@ -45,13 +46,11 @@ def test_a_graph_launch_without_kernels_is_unknown_never_idle(tmp_path) -> None:
     assert found.totals["idle_ns"].to_list() == [None]
 
 
-def test_a_device_without_complete_steps_has_none_and_not_an_unknown_number(tmp_path) -> None:
-    copy = {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pinned)", "pid": 0, "tid": 7, "dur": 10.0}
-    events = [{**copy, "ts": at, "args": {"device": 0, "stream": 7, "correlation": at}} for at in (0, 30)]
-    path = tmp_path / "two_copies.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    found = idle(open_traces(path, cache=False).traces[0])
-    assert found.totals.select("steps", "idle_ns").rows() == [(0, 20_000)]
+def test_a_device_without_complete_steps_has_none_and_not_an_unknown_number(open_spec) -> None:
+    trace, _ = open_spec(llama_decode(layers=2, steps=2))
+    cut = segment(trace)
+    assert _totals(cut.events, cut.steps)["steps"].to_list() == [2]
+    assert _totals(cut.events, cut.steps.with_columns(complete=False))["steps"].to_list() == [0]
 
 
 def test_late_launches_are_blamed_on_the_host_and_its_work_is_named(tmp_path) -> None:
