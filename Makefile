@@ -53,7 +53,8 @@ VLLM ?= $(TRACEANALYZER_VLLM_VENV)
 test-vllm: $(VENV)/.installed
 	TRACEANALYZER_VLLM_VENV=$(VLLM) $(BIN)/pytest -m slow tests/capture/test_capture_vllm.py -p no:xdist
 
-# The benchmarks of docs/benchmarks.md (about an hour; nothing else should run). BENCH: a folder that keeps the inputs.
+# The timed benchmarks of docs/benchmarks.md (about an hour; nothing else should run), from recordings that docs/benchmarks.md
+# names; the page says how the others are run. BENCH: a folder that keeps the inputs.
 BENCH ?= $(or $(TMPDIR),/tmp)/traceanalyzer-bench
 # A run takes minutes where traces are large: fewer of those.
 BENCH_LOADING ?= --repeats-at 2000=3 python=3 hta,500=3 hta,python,500=1 hta,2000=1 ijson,2000=1 python,2000=0 \

@@ -8,6 +8,8 @@ from bench.sections.text import table
 
 RESULTS = "segmentation"
 ORDER = 50
+LAYERS = ("1", "2", "3", "4 to 16", "17 and more")
+"""In the order of the columns; names of other features sort as text."""
 
 
 def render(document: dict[str, Any]) -> str:
@@ -21,8 +23,7 @@ def render(document: dict[str, Any]) -> str:
         f"{document['date']}, {_commit(document)}.",
         "Intervals are Wilson's, 95 %. A trace with several troubles counts under each.",
         *(
-            f"**By {name}**\n\n"
-            + table((name, "traces", "exactly right", "interval"), [_line(*each) for each in groups.items()])
+            _matrix(groups) if name == "family and layers" else _rates(name, groups)
             for name, groups in found["by"].items()
         ),
         "**Errors**, each trace under its gravest",
@@ -44,6 +45,23 @@ def render(document: dict[str, Any]) -> str:
         ),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _rates(name: str, groups: dict[str, Any]) -> str:
+    ordered = [each for each in LAYERS if each in groups] if name == "layers" else list(groups)
+    lines = [_line(each, groups[each]) for each in ordered]
+    return f"**By {name}**\n\n" + table((name, "traces", "exactly right", "interval"), lines)
+
+
+def _matrix(groups: dict[str, Any]) -> str:
+    """One line a family, one column a number of layers; intervals are left out."""
+    cells: dict[str, dict[str, str]] = {}
+    for name, rate in groups.items():
+        family, _, layers = name.rpartition(", ")
+        cells.setdefault(family, {})[layers] = f"{rate['right']} of {rate['of']}"
+    lines = [(family, *(found.get(layers, "–") for layers in LAYERS)) for family, found in cells.items()]
+    head = ("family", *("1 layer" if layers == "1" else f"{layers} layers" for layers in LAYERS))
+    return "**By family and layers**: exactly right, of so many traces\n\n" + table(head, lines)
 
 
 def _commit(document: dict[str, Any]) -> str:
