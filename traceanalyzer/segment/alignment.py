@@ -8,6 +8,8 @@ from traceanalyzer.segment.vocabulary import IntArray
 
 _REACH = 4
 """Kernels in a row that one sequence may have and the other not."""
+_JUDGED_FROM = 64
+"""Events after which sequences that differ in most are given up."""
 _LEAST_MATCHED = 0.9
 _LOST = 2
 """Events without a counterpart that a short sequence may have, too."""
@@ -18,35 +20,43 @@ def align(own: IntArray, other: IntArray) -> IntArray | None:
 
     Both are walked at once; where they differ, the shortest run that one of them has on top is skipped.
     """
-    limit = min(len(own), len(other))
-    same = np.flatnonzero(own[:limit] != other[:limit])
-    start = int(same[0]) if len(same) else limit
     match = np.full(len(own), -1, dtype=np.int64)
-    match[:start] = np.arange(start)
-    mine, theirs = own[start:].tolist(), other[start:].tolist()
     i = j = matched = 0
-    while i < len(mine) and j < len(theirs):
-        if mine[i] != theirs[j]:
-            skip = _skip(mine, theirs, i, j)
-            if skip is None:
-                i, j = i + 1, j + 1
-                continue
-            i, j = i + skip[0], j + skip[1]
-        match[start + i] = start + j
-        matched += 1
-        i, j = i + 1, j + 1
-        if i > 64 and matched < 0.5 * i:
+    while i < len(own) and j < len(other):
+        same = _equal_run(own[i:], other[j:])
+        match[i : i + same] = np.arange(j, j + same)
+        matched, i, j = matched + same, i + same, j + same
+        if i > _JUDGED_FROM and matched < 0.5 * i:
             return None
+        mine, theirs = own[i : i + _REACH + 1].tolist(), other[j : j + _REACH + 1].tolist()
+        if mine and theirs:
+            skip = _skip(mine, theirs)
+            i, j = i + skip[0], j + skip[1]
     return match if (match >= 0).sum() >= min(_LEAST_MATCHED * len(own), len(own) - _LOST) else None
 
 
-def _skip(mine: list[int], theirs: list[int], i: int, j: int) -> tuple[int, int] | None:
+def _equal_run(own: IntArray, other: IntArray) -> int:
+    """Number of events at the start that both have; looked for in stretches that grow."""
+    at, stretch = 0, 64
+    limit = min(len(own), len(other))
+    while at < limit:
+        stop = min(at + stretch, limit)
+        differs = own[at:stop] != other[at:stop]
+        first = int(differs.argmax())
+        if differs[first]:
+            return at + first
+        at, stretch = stop, 2 * stretch
+    return limit
+
+
+def _skip(mine: list[int], theirs: list[int]) -> tuple[int, int]:
+    """How many events to leave out of each where they differ: the fewest of one, or one of both."""
     for reach in range(1, _REACH + 1):
-        if j + reach < len(theirs) and theirs[j + reach] == mine[i]:
+        if reach < len(theirs) and theirs[reach] == mine[0]:
             return 0, reach
-        if i + reach < len(mine) and mine[i + reach] == theirs[j]:
+        if reach < len(mine) and mine[reach] == theirs[0]:
             return reach, 0
-    return None
+    return 1, 1
 
 
 def begins(own: IntArray, other: IntArray) -> bool:

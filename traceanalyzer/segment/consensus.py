@@ -19,7 +19,9 @@ _CLEARER = 0.03
 _LEAST_SHARED = 0.9
 """Share of the other step's kernels that must be there."""
 _TRIED = 3
-"""Steps that advice is sought from."""
+"""Steps of its length that a doubtful step is compared with."""
+_ADVISORS = 256
+"""Distinct steps that may be followed, the clearest ones; bounds the search in a trace of ever new sequences."""
 
 
 def consult(steps: Sequence[Peer]) -> list[Cut]:
@@ -27,7 +29,7 @@ def consult(steps: Sequence[Peer]) -> list[Cut]:
 
     The recording rarely loses the same kernel of every step.
     """
-    clear = sorted((peer for peer in steps if peer.cut.count), key=lambda peer: -peer.cut.confidence)
+    clear = sorted((peer for peer in steps if peer.cut.count), key=lambda peer: -peer.cut.confidence)[:_ADVISORS]
     return [_advised(step, clear) if step.cut.confidence < _CLEAR else step.cut for step in steps]
 
 
