@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from traceanalyzer.ranks import compare
+from traceanalyzer.ranks.compare import warnings_of_job
+from traceanalyzer.report.html.gather import gather_ranks
 from traceanalyzer.synthetic.ranks import JobSpec, SyntheticJob, generate_job, write_job
 from traceanalyzer.trace import open_traces
 
@@ -73,6 +76,17 @@ def test_the_same_rank_twice_is_said_and_never_merged(tmp_path: Path) -> None:
     assert found.collectives["calls"].to_list() == [24]
 
 
+def test_a_rank_that_occurs_twice_is_told_once_with_the_trace_that_was_taken(tmp_path: Path) -> None:
+    folder = write_job(generate_job(JobSpec(tp=2)), tmp_path / "job")
+    first = min(folder.iterdir())
+    shutil.copy(first, folder / f"copy_of_{first.name}")
+    traces = open_traces(folder, cache=False)
+    (told,) = (one for one in warnings_of_job(traces, compare(traces)) if one.code == "duplicate_rank")
+    assert "is analysed, left out: " in told.message
+    _, on_the_page = gather_ranks(traces)
+    assert [one for one in on_the_page if one.code == "duplicate_rank"] == [told]
+
+
 def test_two_profiles_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
     later = JobSpec(tp=2, steps=4, base_offset_ns=dict.fromkeys(range(2), 0))
     folder = write_job(generate_job(JobSpec(tp=2, steps=2)), tmp_path / "job")
@@ -84,6 +98,18 @@ def test_two_profiles_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
     found = compare(open_traces(folder, cache=False))
     assert "several_profiles" in codes(found)
     assert found.collectives["calls"].to_list() == [32]
+    told = warnings_of_job(open_traces(folder, cache=False), found)
+    assert "duplicate_rank" not in {one.code for one in told}
+
+
+def test_warnings_of_a_rank_name_its_file(tmp_path: Path) -> None:
+    folder = write_job(generate_job(JobSpec(tp=2)), tmp_path / "job")
+    cut = max(folder.iterdir())
+    text = gzip.decompress(cut.read_bytes())
+    cut.write_bytes(gzip.compress(text[: text.rindex(b"{") + 20]))
+    traces = open_traces(folder, cache=False)
+    told = warnings_of_job(traces, compare(traces))
+    assert {one.source for one in told if one.code == "truncated"} == {str(cut)}
 
 
 def test_devices_of_one_trace_are_compared_as_ranks() -> None:

@@ -38,6 +38,7 @@ def ranks(
     PATH is a directory or archive with one trace a rank, or the traces themselves.
     """
     from traceanalyzer.ranks import compare
+    from traceanalyzer.ranks.compare import warnings_of_job
     from traceanalyzer.report import ranks as report
     from traceanalyzer.report.console import console
 
@@ -49,10 +50,7 @@ def ranks(
         from traceanalyzer.ranks.hta import second_opinion
 
         opinion = second_opinion(found)
-    warnings = [*traces.warnings, *found.warnings]
-    for member in found.members:
-        warnings += member.trace.metadata.warnings
-    warnings = list(dict.fromkeys(warnings))
+    warnings = warnings_of_job(traces, found)
     show_warnings(warnings)
     if plot is not None:
         from traceanalyzer.report.plots import time_by_rank

@@ -92,7 +92,8 @@ def _one(paths: tuple[str, ...], request: Request, rank: int | None, no_cache: b
     traces = open_inputs(paths, no_cache=no_cache)
     view = _view(_chosen(traces, rank), request)
     ranks, told = gather_ranks(traces)
-    return PageData(trace=view, ranks=ranks, warnings=(*traces.warnings, *told))
+    # The view's warnings have been shown.
+    return PageData(trace=view, ranks=ranks, warnings=tuple(one for one in told if one not in view.warnings))
 
 
 def _chosen(traces: TraceSet, rank: int | None) -> Trace:

@@ -17,7 +17,7 @@ from traceanalyzer.ranks.experts import Experts, find_experts
 from traceanalyzer.ranks.exposure import EXPOSURE_COLUMNS, exposure
 from traceanalyzer.ranks.groups import with_groups
 from traceanalyzer.ranks.layout import Layout, find_layout
-from traceanalyzer.ranks.members import Member, Membership, membership
+from traceanalyzer.ranks.members import DUPLICATE_RANK, Member, Membership, membership
 from traceanalyzer.ranks.pairing import PAIRED_SCHEMA, pair
 from traceanalyzer.ranks.stages import Pipeline, find_pipeline, layers_of
 from traceanalyzer.ranks.transfers import pipeline_transfers
@@ -59,6 +59,7 @@ class RankComparison(NotebookView):
         pipeline, experts: null where the job has none.
         dummies: rank, steps, dummy_steps, dummy_ns; only ranks that ran a dummy step.
         calls: every paired call and rank, as waiting.split returns them, with the ``step`` of its rank.
+        warnings: what stands against the comparison; ``warnings_of_job`` adds those of the traces.
     """
 
     membership: Membership
@@ -133,6 +134,20 @@ def compare(traces: TraceSet) -> RankComparison:
         calls=calls,
         warnings=(*chosen.warnings, *told, *_about_pairs(unpaired, clocks, paired)),
     )
+
+
+def warnings_of_job(traces: TraceSet, found: RankComparison) -> tuple[TraceWarning, ...]:
+    """Return everything odd about the traces of a job, each once: the input, the comparison, and each rank's file.
+
+    The input's own word on a rank that occurs twice is left out: the comparison says which trace it took instead.
+    """
+    told = [warning for warning in traces.warnings if warning.code != DUPLICATE_RANK]
+    own = [
+        warning if warning.source else warning.at(member.path)
+        for member in found.members
+        for warning in member.trace.metadata.warnings
+    ]
+    return tuple(dict.fromkeys([*told, *found.warnings, *own]))
 
 
 def _calls(events: pl.DataFrame, layout: Layout, ranks: list[int]) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str]]:

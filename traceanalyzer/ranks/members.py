@@ -10,6 +10,9 @@ from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace, TraceSet
 
+DUPLICATE_RANK = "duplicate_rank"
+"""Code of the warning that several traces claim a rank; ingest uses it too, where none of them has been chosen."""
+
 
 @dataclass(frozen=True, eq=False)
 class Member:
@@ -153,7 +156,7 @@ def _one_each(traces: Iterable[Trace]) -> tuple[list[Trace], list[TraceWarning]]
             paths = [trace.metadata.source.path for trace in own]
             warnings.append(
                 TraceWarning(
-                    "duplicate_rank",
+                    DUPLICATE_RANK,
                     f"{len(own)} traces claim rank {rank}; {paths[0]} is analysed, left out: {', '.join(paths[1:])}",
                     count=len(own),
                 )

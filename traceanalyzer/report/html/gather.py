@@ -16,6 +16,7 @@ from traceanalyzer.analysis.roofline.bounds import Bound, bounds_by
 from traceanalyzer.analysis.summary import Timeline, engine_of, timelines
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.ranks import RankComparison, compare
+from traceanalyzer.ranks.compare import warnings_of_job
 from traceanalyzer.report.attempt import roofline_or_reason
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.segment.outliers import Outlier, find_outliers
@@ -187,14 +188,18 @@ def gather_diff(before: TraceView, after: TraceView, phase: str | None = None) -
 
 
 def gather_ranks(traces: TraceSet) -> tuple[RankComparison | None, tuple[TraceWarning, ...]]:
-    """Compare the ranks where there are several; where they cannot be compared, a warning says why."""
+    """Compare the ranks where there are several, with all warnings about them and the input as a whole.
+
+    Where the ranks cannot be compared, a warning says why.
+    """
     if len(traces) < 2:
-        return None, ()
+        return None, traces.warnings
     try:
         found = compare(traces)
     except TraceError as error:
-        return None, (TraceWarning("ranks_not_compared", f"ranks were not compared: {error.reason}"),)
-    return found, found.warnings
+        refused = TraceWarning("ranks_not_compared", f"ranks were not compared: {error.reason}")
+        return None, (*traces.warnings, refused)
+    return found, warnings_of_job(traces, found)
 
 
 def gather_serving(paths: Sequence[str]) -> ServingView:

@@ -30,7 +30,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; ``css`` is ``note`` for small print."""
+    """A paragraph; ``css`` holds ``note`` for small print, ``screen`` for what is not printed."""
 
     text: str
     css: str = ""

@@ -47,7 +47,7 @@ def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], di
             f"{prefix}blocks",
             "Transformer blocks",
             [
-                Text("Choose a block to see its kernels.", "note") if strips else None,
+                Text("Choose a block to see its kernels.", "note screen") if strips else None,
                 *(StripPart(strip) for strip in strips),
                 *_block_parts(view, prefix, found=bool(strips)),
             ],

@@ -35,7 +35,8 @@ def legend_columns(entries: Sequence[Meaning], width: float) -> int:
         ends = [at * rows + min(at, longer) for at in range(columns + 1)]
         widest = [max(len(one.name) for one in entries[start:end]) for start, end in pairwise(ends)]
         if sum(length + PATCH_LETTERS for length in widest) * LETTER_INCHES <= width:
-            return columns
+            # As few columns as make no more rows, so that rows are of about equal length.
+            return math.ceil(len(entries) / math.ceil(len(entries) / columns))
     return 1
 
 
