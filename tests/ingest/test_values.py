@@ -187,6 +187,15 @@ def test_a_kernel_that_covers_the_rest_of_its_stream_is_clipped(read_one: ReadOn
     assert warning(store, "clipped_durations").count == 1
 
 
+def test_kernels_that_start_together_hide_no_implausible_duration(read_one: ReadOne) -> None:
+    durations = [10.0] * 12
+    durations[4] = 90_000.0
+    events = chain(durations)
+    together = {**events[4], "name": "k0", "dur": 10.0}
+    store = read_one(trace(*events[:5], together, *events[5:]))
+    assert kernels(store)["dur_ns"].to_list() == [*[10_000] * 4, 21_000, *[10_000] * 8]
+
+
 def test_a_lone_kernel_that_covers_many_others_is_clipped(read_one: ReadOne) -> None:
     durations = [10.0] * 12
     durations[4] = 90_000.0

@@ -198,7 +198,7 @@ def _rewrite(store: Store, group: str, change: Any) -> None:
 
 
 def _base(store: Store, path: str, reports: Sequence[WindowReport], *, damaged: bool) -> int:
-    base = store.scan().select(pl.col("start_ns").min()).collect().item()
+    base = store.scan().select(pl.col("start_ns").min()).collect(engine="streaming").item()
     if base is not None:
         return int(base)
     bad = sum(report.bad_device + report.bad_host for report in reports)
