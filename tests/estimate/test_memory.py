@@ -11,7 +11,7 @@ from traceanalyzer.estimate import EstimateError, memory, refuse_unfit
 from traceanalyzer.estimate.memory import fewest_gpus, kv_a_sequence, layout_name, weight_bytes
 from traceanalyzer.estimate.parallel import layout
 from traceanalyzer.hardware import find_gpu
-from traceanalyzer.model import Parallel, kv_bytes_per_token, load, parameters
+from traceanalyzer.model import Parallel, architecture_of, kv_bytes_per_token, load, parameters
 
 
 def test_gpt_oss_120b_is_refused_on_one_48_gb_gpu_and_two_hold_it() -> None:
@@ -64,6 +64,13 @@ def test_the_cache_holds_fewer_long_sequences_than_short_ones() -> None:
     assert short.sequences > 3 * long.sequences
     assert long.holds(long.sequences) is True
     assert long.holds(long.sequences + 1) is False
+
+
+def test_a_model_without_attention_keeps_a_state_and_no_cache() -> None:
+    config = {"model_type": "mamba2", "num_hidden_layers": 2, "hidden_size": 256, "vocab_size": 1000}
+    model = architecture_of({**config, "num_heads": 8, "head_dim": 64, "state_size": 128})
+    one, eight = (kv_a_sequence(model, Parallel(), context) for context in (1, 8000))
+    assert one == eight == 2 * (8 * 64 * 128 * 4 + (8 * 64 + 2 * 128) * 3 * 2)
 
 
 def test_a_gpu_of_unknown_memory_is_neither_refused_nor_said_to_fit() -> None:

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.model import Parallel, architecture_of, decode_step, from_lengths, ops, parameters
+from traceanalyzer.model import (
+    Parallel,
+    architecture_of,
+    decode_step,
+    from_lengths,
+    kv_bytes_per_token,
+    ops,
+    parameters,
+)
 
 
 def sizes(layers: int, hidden: int, heads: int, kv_heads: int, ffn: int, vocab: int) -> dict[str, Any]:
@@ -56,6 +64,15 @@ CONFIGS: dict[str, tuple[float, dict[str, Any]]] = {
         **sizes(40, 4096, 32, 8, 768, 100352), **moe("num_local_experts", 72, 10),
         "layer_types": (["mamba"] * 9 + ["attention"]) * 4, "mamba_n_heads": 128, "mamba_d_head": 64,
         "mamba_n_groups": 1, "mamba_d_state": 128, "shared_intermediate_size": 1536}),
+    "mamba": (2.768, {
+        "num_hidden_layers": 64, "hidden_size": 2560, "intermediate_size": 5120, "vocab_size": 50280, "state_size": 16,
+        "conv_kernel": 4, "expand": 2, "time_step_rank": 160}),
+    "mamba2": (2.703, {
+        "num_hidden_layers": 64, "hidden_size": 2560, "num_heads": 80, "head_dim": 64, "vocab_size": 50288,
+        "state_size": 128, "n_groups": 1, "expand": 2, "conv_kernel": 4, "tie_word_embeddings": True}),
+    "falcon_mamba": (7.273, {
+        "num_hidden_layers": 64, "hidden_size": 4096, "intermediate_size": 8192, "vocab_size": 65024, "state_size": 16,
+        "conv_kernel": 4, "expand": 2, "time_step_rank": 256, "tie_word_embeddings": False}),
     "gemma": (2.506, {**sizes(18, 2048, 8, 1, 16384, 256000), "head_dim": 256}),
     "gemma2": (9.242, {**sizes(42, 3584, 16, 8, 14336, 256000), "head_dim": 256, "sliding_window": 4096}),
     "gemma3": (3.880, {
@@ -86,6 +103,14 @@ def test_each_family_has_ops_for_prompt_and_decode_on_two_gpus(name: str) -> Non
     for workload in (decode_step(4, 4000), from_lengths([(100, 0), (1, 50)])):
         found = ops(architecture, workload, Parallel(tp=2))
         assert all(op.flops is not None and op.bytes is not None for op in found)
+
+
+@pytest.mark.parametrize("name", ["mamba", "mamba2", "falcon_mamba"])
+def test_models_of_nothing_but_recurrent_layers_have_no_ffn_and_no_cache(name: str) -> None:
+    architecture = architecture_of({"model_type": name, **CONFIGS[name][1]})
+    assert {layer.words for layer in architecture.layers} == {("mamba",)}
+    assert kv_bytes_per_token(architecture) == 0
+    assert not [note for note in architecture.notes if "not known" in note]
 
 
 def test_defaults_that_a_config_leaves_out_are_said() -> None:

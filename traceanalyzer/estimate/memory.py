@@ -113,7 +113,7 @@ def kv_a_sequence(architecture: Architecture, parallel: Parallel, context: int) 
     """
     heads = architecture.kv_heads
     latent = any(layer.attention == "mla" for layer in architecture.layers)
-    on_gpu = 1.0 if latent else math.ceil(heads / parallel.tp) / heads
+    on_gpu = math.ceil(heads / parallel.tp) / heads if heads and not latent else 1.0
     keeping = [layer.attention in SOFTMAX_ATTENTION for layer in architecture.layers]
     whole = sum(keeping)
     largest = max(

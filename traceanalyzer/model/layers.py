@@ -25,6 +25,9 @@ ATTENTION_WORDS = {
 
 MOST_LAYERS = 10_000
 
+ONLY_MAMBA = frozenset({"mamba", "mamba2", "falcon_mamba"})
+"""``model_type`` of models whose blocks are a recurrent layer and nothing else."""
+
 HYBRID_LETTERS: dict[str, tuple[str | None, str | None]] = {
     "M": ("mamba", None),
     "*": ("full", None),
@@ -78,7 +81,7 @@ def _attention(keys: Keys, model_type: str, family: Family, count: int) -> list[
 def _recurrent(keys: Keys, model_type: str, count: int) -> list[str | None] | None:
     """Return the layers of a model that mixes attention with recurrent layers; null for others."""
     full: frozenset[int]
-    if model_type in ("mamba", "mamba2", "falcon_mamba"):
+    if model_type in ONLY_MAMBA:
         full, other = frozenset(), "mamba"
     elif keys.has("full_attention_interval"):
         period = keys.size("full_attention_interval")
@@ -134,6 +137,8 @@ def _rotated(keys: Keys, model_type: str, count: int) -> list[bool]:
 
 
 def _ffn(keys: Keys, model_type: str, count: int) -> list[str | None]:
+    if model_type in ONLY_MAMBA:
+        return [None] * count
     if not has_experts(keys):
         return ["dense"] * count
     if keys.has("moe_layers"):

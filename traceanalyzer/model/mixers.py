@@ -33,14 +33,18 @@ def _gated_delta(keys: Keys, hidden: int) -> Mixer | None:
 
 
 def _mamba2(keys: Keys, hidden: int) -> Mixer | None:
-    """Mamba-2: one projection to z, x, B, C and dt."""
-    if not keys.has("mamba_num_heads", "mamba_n_heads"):
+    """Mamba-2: one projection to z, x, B, C and dt. Where nothing else has heads, their keys are named without it."""
+    bare = keys.get("model_type") == "mamba2"
+    named = ("mamba_num_heads", "mamba_n_heads", *(("num_heads",) if bare else ()))
+    if not keys.has(*named):
         return None
-    heads = keys.size("mamba_num_heads", "mamba_n_heads")
+    heads = keys.size(*named)
     expand = keys.size("expand", "mamba_expand", default=2)
-    head_dim = keys.optional_size("mamba_head_dim", "mamba_d_head") if _is_number(keys) else None
+    width = ("mamba_head_dim", "mamba_d_head", *(("head_dim",) if bare else ()))
+    head_dim = keys.optional_size(*width) if isinstance(keys.get(*width), int) else None
     inner = heads * head_dim if head_dim else expand * hidden
-    state, groups = keys.size("ssm_state_size", "mamba_d_state"), keys.size("n_groups", "mamba_n_groups", default=1)
+    state = keys.size("ssm_state_size", "mamba_d_state", "state_size")
+    groups = keys.size("n_groups", "mamba_n_groups", default=1)
     channels, taps = inner + 2 * groups * state, keys.size("conv_kernel", "mamba_d_conv", default=4)
     return Mixer(
         kind="mamba2",
@@ -51,10 +55,6 @@ def _mamba2(keys: Keys, hidden: int) -> Mixer | None:
         state=inner * state,
         other_parameters=channels * (taps + 1) + 3 * heads + inner,
     )
-
-
-def _is_number(keys: Keys) -> bool:
-    return isinstance(keys.get("mamba_head_dim", "mamba_d_head"), int)
 
 
 def _mamba(keys: Keys, hidden: int) -> Mixer | None:
