@@ -11,6 +11,8 @@ import traceanalyzer as ta
 from traceanalyzer.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+OTHERS = ("CONTRIBUTING.md", "SECURITY.md", "traces/README.md", "docs/data/README.md")
+"""Pages for contributors, and beside data."""
 
 
 def test_the_readme_shows_output() -> None:
@@ -26,7 +28,7 @@ def test_the_tutorial_shows_the_output_of_every_step() -> None:
     }
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS])
 def test_links_lead_somewhere(page) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:)([^)]+)\)", text) + re.findall(r'(?:src|srcset)="([^"]+)"', text)
