@@ -5,11 +5,12 @@ import torch
 import triton
 import triton.language as tl
 
-from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, Traffic, scheduled
-from traceanalyzer.kernels.problem import ELEMENT_BYTES, Config, Problem
+from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, scheduled
+from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, SearchSpace
 from traceanalyzer.kernels.target import Target
-from traceanalyzer.kernels.tiles import grouped_tile, sum_splits_kernel
+from traceanalyzer.kernels.tiles import grouped_tile, load_step, store_tile, sum_splits_kernel
+from traceanalyzer.kernels.traffic import dense_traffic
 
 TORCH_DTYPE = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 SUM_BLOCK = 256
@@ -50,17 +51,9 @@ def dense_kernel(
     acc = tl.zeros((block_m, block_n), dtype=tl.float32)
     for step in range(split, tl.cdiv(k, block_k), split_k):
         ks = step * block_k + tl.arange(0, block_k)
-        a_mask = row_ok[:, None]
-        b_mask = col_ok[None, :]
-        if not even_k:
-            a_mask &= (ks < k)[None, :]
-            b_mask &= (ks < k)[:, None]
-        a_tile = tl.load(a_base + rows[:, None] * stride_a + ks[None, :], mask=a_mask, other=0.0)
-        b_tile = tl.load(b_base + cols[None, :] * stride_b + ks[:, None], mask=b_mask, other=0.0)
+        a_tile, b_tile = load_step(a_base, b_base, rows, cols, row_ok, col_ok, ks, k, stride_a, stride_b, even_k)
         acc = tl.dot(a_tile, b_tile, acc, input_precision=precision)
-    c_base = c + split.to(tl.int64) * stride_split + (tile_m * block_m).to(tl.int64) * stride_c + tile_n * block_n
-    c_mask = row_ok[:, None] & col_ok[None, :]
-    tl.store(c_base + rows[:, None] * stride_c + cols[None, :], acc.to(c.dtype.element_ty), mask=c_mask)
+    store_tile(c, acc, tile_m, tile_n, split, rows, cols, row_ok, col_ok, stride_c, stride_split, block_m, block_n)
 
 
 def make_case(problem: Problem, target: Target, device: str, seed: int, routing: str) -> Case:
@@ -137,23 +130,6 @@ def reference(case: Case) -> torch.Tensor:
     return case.tensors["a"].double() @ case.tensors["b"].double().T
 
 
-def traffic(problem: Problem, config: Config) -> Traffic:
-    """Return what the product moves; every tile loads its rows of a and of b."""
-    size = ELEMENT_BYTES[problem.dtype]
-    tiles_m, tiles_n = triton.cdiv(problem.m, config.block_m), triton.cdiv(problem.n, config.block_n)
-    iterations = triton.cdiv(triton.cdiv(problem.k, config.block_k), config.split_k)
-    real = problem.m * problem.n / (tiles_m * config.block_m * tiles_n * config.block_n)
-    rows, cols = min(problem.m, config.block_m), min(problem.n, config.block_n)
-    output = problem.m * problem.n * (size if config.split_k == 1 else 8 * config.split_k)
-    return Traffic(
-        programs=tiles_m * tiles_n * config.split_k,
-        iterations=iterations,
-        step_bytes=(rows + cols) * config.block_k * size,
-        unique_bytes=(problem.m + problem.n) * problem.k * size + output,
-        padded_share=real,
-    )
-
-
 SPACE = SearchSpace(
     axes={
         "block_m": (16, 32, 64, 128),
@@ -183,6 +159,6 @@ SPEC = KernelSpec(
     make_case=make_case,
     prepare=prepare,
     reference=reference,
-    traffic=traffic,
+    traffic=dense_traffic,
     tolerance=2e-2,
 )

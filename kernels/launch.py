@@ -1,4 +1,4 @@
-"""How a kernel is described to the tuner: cases with data, launches to run or compile, and what it moves."""
+"""How a kernel is described to the tuner: cases with data, and launches to run or compile."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.routing import UNIFORM, Routing
 from traceanalyzer.kernels.space import SearchSpace
 from traceanalyzer.kernels.target import Target
+from traceanalyzer.kernels.traffic import Traffic
 
 if TYPE_CHECKING:
     import torch
@@ -71,25 +72,6 @@ class Prepared:
         """Run every launch."""
         for launch in self.launches:
             launch()
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What a launch moves and repeats, from the problem and the tile alone.
-
-    Attributes:
-        programs: programs of the product's launch that have work.
-        iterations: steps of the reduction in one program.
-        step_bytes: bytes that one program loads a step, padding excluded.
-        unique_bytes: bytes that must cross the memory bus at least once.
-        padded_share: share of the tiles' elements that are real (1: no padding).
-    """
-
-    programs: float
-    iterations: int
-    step_bytes: float
-    unique_bytes: float
-    padded_share: float
 
 
 @dataclass(frozen=True)

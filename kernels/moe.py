@@ -20,6 +20,44 @@ def swiglu(values, limit, alpha, block_n: tl.constexpr, rows: tl.constexpr):
 
 
 @triton.jit
+def store_rows(
+    acc,
+    expert,
+    rows,
+    row_ok,
+    part_n,
+    bias,
+    out,
+    scatter,
+    weights,
+    n,
+    stride_out,
+    limit,
+    alpha,
+    down: tl.constexpr,
+    block_m: tl.constexpr,
+    block_n: tl.constexpr,
+):
+    """Do what ends a product: bias, then SwiGLU (gate_up) or routing weights and scatter (down), and store.
+
+    acc [block_m, block_n] are sorted rows of one expert in columns ``part_n * block_n`` and following, summed over k.
+    """
+    cols = part_n * block_n + tl.arange(0, block_n)
+    col_ok = cols < n
+    acc += tl.load(bias + expert * n + cols, mask=col_ok, other=0.0)[None, :]
+    if down:
+        acc *= tl.load(weights + rows, mask=row_ok, other=0.0)[:, None]
+        target = tl.load(scatter + rows, mask=row_ok, other=0).to(tl.int64)
+        place = out + target[:, None] * stride_out + cols[None, :]
+        tl.store(place, acc.to(out.dtype.element_ty), mask=row_ok[:, None] & col_ok[None, :])
+    else:
+        half = part_n * (block_n // 2) + tl.arange(0, block_n // 2)
+        place = out + rows[:, None].to(tl.int64) * stride_out + half[None, :]
+        active = swiglu(acc, limit, alpha, block_n, block_m)
+        tl.store(place, active.to(out.dtype.element_ty), mask=row_ok[:, None] & (half < n // 2)[None, :])
+
+
+@triton.jit
 def moe_kernel(
     x,
     w,
@@ -91,22 +129,28 @@ def moe_kernel(
             s_tile = tl.load(s_place, mask=(ks_scale < k // 32)[None, :], other=0)
         acc = tl.dot_scaled(x_tile, None, x_format, w_tile, s_tile, "e2m1", acc, fast_math=True)
     row_ok = rows < end
-    col_ok = cols < n
     if split_k > 1:
         place = out + split.to(tl.int64) * stride_split + rows[:, None].to(tl.int64) * n + cols[None, :]
-        tl.store(place, acc, mask=row_ok[:, None] & col_ok[None, :])
+        tl.store(place, acc, mask=row_ok[:, None] & (cols < n)[None, :])
         return
-    acc += tl.load(bias + expert * n + cols, mask=col_ok, other=0.0)[None, :]
-    if down:
-        acc *= tl.load(weights + rows, mask=row_ok, other=0.0)[:, None]
-        target = tl.load(scatter + rows, mask=row_ok, other=0).to(tl.int64)
-        place = out + target[:, None] * stride_out + cols[None, :]
-        tl.store(place, acc.to(out.dtype.element_ty), mask=row_ok[:, None] & col_ok[None, :])
-    else:
-        half = tile_n * (block_n // 2) + tl.arange(0, block_n // 2)
-        place = out + rows[:, None].to(tl.int64) * stride_out + half[None, :]
-        active = swiglu(acc, limit, alpha, block_n, block_m)
-        tl.store(place, active.to(out.dtype.element_ty), mask=row_ok[:, None] & (half < n // 2)[None, :])
+    store_rows(
+        acc,
+        expert,
+        rows,
+        row_ok,
+        tile_n,
+        bias,
+        out,
+        scatter,
+        weights,
+        n,
+        stride_out,
+        limit,
+        alpha,
+        down,
+        block_m,
+        block_n,
+    )
 
 
 @triton.jit
@@ -127,21 +171,31 @@ def moe_finish_kernel(
     block_n: tl.constexpr,
 ):
     """Add the parts of one sorted row (axis 0), then do what the product does at its end."""
-    row = tl.program_id(0)
+    rows = tl.program_id(0) + tl.arange(0, 1)
     cols = tl.program_id(1) * block_n + tl.arange(0, block_n)
-    ok = cols < n
-    total = tl.load(bias + tl.load(row_expert + row) * n + cols, mask=ok, other=0.0)
-    for split in tl.static_range(split_k):
-        total += tl.load(parts + split * stride_split + row.to(tl.int64) * n + cols, mask=ok, other=0.0)
-    if down:
-        total *= tl.load(weights + row)
-        target = tl.load(scatter + row).to(tl.int64)
-        tl.store(out + target * stride_out + cols, total.to(out.dtype.element_ty), mask=ok)
-    else:
-        half = tl.program_id(1) * (block_n // 2) + tl.arange(0, block_n // 2)
-        active = tl.reshape(swiglu(tl.reshape(total, (1, block_n)), limit, alpha, block_n, 1), (block_n // 2,))
-        place = out + row.to(tl.int64) * stride_out + half
-        tl.store(place, active.to(out.dtype.element_ty), mask=half < n // 2)
+    places = parts + rows[:, None].to(tl.int64) * n + cols[None, :]
+    acc = tl.load(places, mask=(cols < n)[None, :], other=0.0)
+    for split in tl.static_range(1, split_k):
+        acc += tl.load(places + split * stride_split, mask=(cols < n)[None, :], other=0.0)
+    expert = tl.load(row_expert + tl.program_id(0))
+    store_rows(
+        acc,
+        expert,
+        rows,
+        rows >= 0,
+        tl.program_id(1),
+        bias,
+        out,
+        scatter,
+        weights,
+        n,
+        stride_out,
+        limit,
+        alpha,
+        down,
+        1,
+        block_n,
+    )
 
 
 @triton.jit

@@ -7,17 +7,19 @@ from itertools import pairwise
 import torch
 import triton
 
-from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, Traffic, scheduled
+from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, scheduled
 from traceanalyzer.kernels.moe import moe_combine_kernel, moe_finish_kernel, moe_kernel
 from traceanalyzer.kernels.mxfp4 import GROUP, dequantize, random_weights
 from traceanalyzer.kernels.problem import Config, Problem
-from traceanalyzer.kernels.routing import Routing, expected_tiles, route, tile_bound, tile_tables
+from traceanalyzer.kernels.routing import Routing, route, tile_bound, tile_tables
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, Constraint, SearchSpace
 from traceanalyzer.kernels.target import Target
+from traceanalyzer.kernels.traffic import Traffic, grouped_traffic
 
 TORCH_DTYPE = {"bf16": torch.bfloat16, "fp16": torch.float16}
 ALPHA, LIMIT = 1.702, 7.0  # gpt-oss's SwiGLU
 FINISH_BLOCK = 256
+WEIGHT_BYTES = 4.25 / 8  # e2m1 with one scale byte for 32
 
 
 def make_case(problem: Problem, target: Target, device: str, seed: int, routing: str, *, down: bool) -> Case:
@@ -163,18 +165,7 @@ def reference(case: Case, *, down: bool) -> torch.Tensor:
 
 def traffic(problem: Problem, config: Config) -> Traffic:
     """Return what the product moves under uniform routing; weights are 4.25 bits."""
-    hit, tiles_m = expected_tiles(problem, config.block_m)
-    tiles_n = triton.cdiv(problem.n, config.block_n)
-    iterations = triton.cdiv(triton.cdiv(problem.k, config.block_k), config.split_k)
-    rows = problem.m / tiles_m
-    weight_bytes = 4.25 / 8
-    return Traffic(
-        programs=tiles_m * tiles_n * config.split_k,
-        iterations=iterations,
-        step_bytes=config.block_k * (rows * 2 + min(problem.n, config.block_n) * weight_bytes),
-        unique_bytes=hit * problem.n * problem.k * weight_bytes + problem.m * (problem.k + problem.n) * 2,
-        padded_share=problem.m * problem.n / (tiles_m * config.block_m * tiles_n * config.block_n),
-    )
+    return grouped_traffic(problem, config, WEIGHT_BYTES)
 
 
 SPACE = SearchSpace(
@@ -189,7 +180,7 @@ SPACE = SearchSpace(
     },
     constraints=(
         *COMMON_CONSTRAINTS,
-        Constraint("block_k is smaller than two mxfp4 groups", lambda p, c, t: c.block_k >= 2 * GROUP),
+        Constraint("block_k is smaller than two mxfp4 groups", lambda p, c, t: c.block_k >= 2 * GROUP, required=True),
     ),
     shapes={},
 )

@@ -85,23 +85,44 @@ def test_a_space_holds_no_tile_larger_than_the_rows_there_are() -> None:
 def test_axes_given_replace_the_spaces_own() -> None:
     spec = find_kernel("dense")
     axes = {"block_n": (64,), "num_warps": (2, 4), "waves_per_eu": (None, 3)}
-    nvidia = spec.space.configs(Problem(16, 512, 512), find_target("sm_90"), axes)
-    amd = spec.space.configs(Problem(16, 512, 512), find_target("gfx942"), axes)
-    assert {config.block_n for config in amd} == {64}
-    assert {config.waves_per_eu for config in amd} == {None, 3}
-    assert {config.waves_per_eu for config in nvidia} == {None}, "AMD's parameters mean nothing to NVIDIA's compiler"
+    nvidia = spec.space.pool(Problem(16, 512, 512), find_target("sm_90"), axes)
+    amd = spec.space.pool(Problem(16, 512, 512), find_target("gfx942"), axes)
+    assert {config.block_n for config in amd.configs} == {64}
+    assert {config.waves_per_eu for config in amd.configs} == {None, 3}
+    assert {config.waves_per_eu for config in nvidia.configs} == {None}
+    assert amd.untried == {}
+    assert "AMD's compiler" in nvidia.untried["waves_per_eu=3"]
+
+
+@pytest.mark.parametrize(("axis", "value"), [("block_m", 128), ("block_n", 1024), ("block_k", 1024), ("split_k", 16)])
+def test_a_value_asked_for_is_tried_although_the_problem_is_smaller(axis: str, value: int) -> None:
+    space = find_kernel("dense").space
+    problem = Problem(4, 256, 256)
+    own = space.configs(problem, find_target("sm_90"))
+    assert value not in {getattr(config, axis) for config in own}
+    pool = space.pool(problem, find_target("sm_90"), {axis: (value,)})
+    assert {getattr(config, axis) for config in pool.configs} == {value}
+
+
+def test_a_value_asked_for_that_nothing_can_have_is_told_with_the_reason() -> None:
+    pool = find_kernel("dense").space.pool(Problem(16, 512, 512), find_target("sm_90"), {"group_m": (1, 8)})
+    assert pool.untried == {"group_m=8": "group_m orders row tiles, and there is only one"}
+    assert {config.group_m for config in pool.configs} == {1}
+    assert pool.named == ("group_m",)
 
 
 def test_an_unknown_axis_is_refused() -> None:
     with pytest.raises(ValueError, match="block_q"):
-        find_kernel("dense").space.configs(Problem(16, 64, 64), find_target("sm_90"), {"block_q": (1,)})
+        find_kernel("dense").space.pool(Problem(16, 64, 64), find_target("sm_90"), {"block_q": (1,)})
 
 
 def test_fp8_tiles_stay_within_a_group_of_scales() -> None:
-    configs = find_kernel("fp8_block").space.configs(
-        Problem(16, 512, 512, "fp8"), find_target("sm_90"), {"block_k": (64, 128, 256)}
-    )
-    assert {config.block_k for config in configs} == {64, 128}
+    space, problem, target = find_kernel("fp8_block").space, Problem(16, 512, 512, "fp8"), find_target("sm_90")
+    pool = space.pool(problem, target, {"block_k": (64, 128, 256)})
+    assert {config.block_k for config in pool.configs} == {64, 128}
+    assert "crosses a group" in pool.untried["block_k=256"]
+    assert "crosses a group" in (space.impossible(problem, Config(16, 64, 256), target) or "")
+    assert space.impossible(problem, Config(128, 64, 128), target) is None, "larger than the rows, and right"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.tune.bench import Bench, open_bench, start_worker
 from traceanalyzer.tune.journal import Journal
-from traceanalyzer.tune.run import Bench, Job, Outcome, Settings, measure, open_bench, start_worker
+from traceanalyzer.tune.run import Job, Outcome, Settings, measure
 
 PROBLEM = Problem(16, 256, 256)
 GOOD = (Config(16, 16, 64), Config(16, 32, 64), Config(16, 64, 64), Config(16, 128, 64))

@@ -70,11 +70,11 @@ def test_fused_moe_gets_the_keys_of_vllms_files() -> None:
         "BLOCK_SIZE_N": 128,
         "BLOCK_SIZE_K": 64,
         "GROUP_SIZE_M": 32,
-        "SPLIT_K": 1,
         "num_warps": 8,
         "num_stages": 3,
     }
     assert config_keys(Config(16, 16, 64, waves_per_eu=2))["waves_per_eu"] == 2
+    assert config_keys(Config(16, 16, 64, split_k=2))["SPLIT_K"] == 2
 
 
 def test_every_backend_names_a_module() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -9,14 +10,15 @@ from statistics import mean
 import pytest
 from tables import H100, STRIX, compile_facts, dense_table, read_facts, regrets, strix_table
 
+from traceanalyzer.hardware import find_gpu
 from traceanalyzer.kernels import find_kernel
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
 from traceanalyzer.tune.assembly import Assembly, Instructions
 from traceanalyzer.tune.compilation import CompileFacts
-from traceanalyzer.tune.device import device_of
+from traceanalyzer.tune.device import device_of, device_of_name
 from traceanalyzer.tune.rank import Score, preselect, regret, score
-from traceanalyzer.tune.screen import rank_candidates, unfit
+from traceanalyzer.tune.screen import NotCompiled, rank_candidates, unfit
 
 PROBLEM = Problem(64, 8192, 4096)
 CONFIG = Config(64, 128, 64, num_warps=4, num_stages=4)
@@ -84,12 +86,20 @@ def test_regret_is_what_the_first_candidates_lose() -> None:
 
 def test_what_needs_too_much_shared_memory_comes_last_with_the_reason() -> None:
     large, broken = replace(CONFIG, num_stages=5), replace(CONFIG, num_stages=3)
-    compiled = {large: replace(FACTS, shared_bytes=300_000), CONFIG: FACTS, broken: "CompilationError: no"}
+    compiled = {large: replace(FACTS, shared_bytes=300_000), CONFIG: FACTS, broken: NotCompiled("CompilationError: no")}
     found = rank_candidates(find_kernel("dense"), PROBLEM, DEVICE, compiled).candidates
-    assert [candidate.rank for candidate in found] == [1, None, None]
+    assert [(candidate.rank, candidate.fits) for candidate in found] == [(1, True), (None, False), (None, False)]
     assert "300,000 bytes of shared memory; sm_90 has 232,448" in (found[1].reason or "")
     assert found[2].reason == "CompilationError: no"
     assert found[0].work_ratio == 1
+
+
+def test_what_was_not_compiled_in_time_is_not_said_to_be_unable_to_run() -> None:
+    broken, slow = replace(CONFIG, num_stages=3), replace(CONFIG, num_stages=5)
+    compiled = {broken: NotCompiled("no"), slow: NotCompiled("not compiled within 1 s", late=True), CONFIG: FACTS}
+    found = rank_candidates(find_kernel("dense"), PROBLEM, DEVICE, compiled).candidates
+    assert [candidate.fits for candidate in found] == [True, None, False]
+    assert found[1].reason == "not compiled within 1 s"
 
 
 @pytest.mark.parametrize(("target", "limit"), [("gfx942", 65536), ("gfx950", 163840), ("sm_89", 101376)])
@@ -107,6 +117,16 @@ def test_preselection_keeps_the_order_and_the_number() -> None:
     assert preselect(PROBLEM, configs[:3], spec.traffic, DEVICE, 50) == configs[:3]
 
 
+def test_preselection_loses_no_value_that_was_asked_for() -> None:
+    spec, few = find_kernel("dense"), Problem(16, 8192, 4096)
+    pool = spec.space.pool(few, find_target("sm_90"), {"block_m": (16, 128)})
+    guessed = preselect(few, pool.configs, spec.traffic, DEVICE, 40)
+    assert {config.block_m for config in guessed} == {16}, "128 rows of padding look bad"
+    chosen = preselect(few, pool.configs, spec.traffic, DEVICE, 40, pool.named)
+    assert Counter(config.block_m for config in chosen) == {16: 20, 128: 20}
+    assert set(chosen) >= set(preselect(few, pool.configs, spec.traffic, DEVICE, 20)), "the best of each"
+
+
 def test_facts_survive_a_round_trip() -> None:
     assert CompileFacts.from_dict(FACTS.to_dict()) == FACTS
 
@@ -118,6 +138,20 @@ def test_facts_survive_a_round_trip() -> None:
 def test_a_gpu_that_does_not_fit_is_refused(target: str | None, gpu: str | None, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         device_of(find_target(target) if target else None, gpu)
+
+
+def test_a_gpu_without_an_architecture_takes_the_one_given() -> None:
+    own = replace(find_gpu("H100 SXM5"), name="Thing", target=None)
+    assert device_of(find_target("sm_90"), own).name == "Thing"
+    with pytest.raises(ValueError, match="architecture of Thing is not known"):
+        device_of(None, own)
+
+
+def test_the_local_gpu_is_known_by_its_drivers_name_else_by_its_kind() -> None:
+    hopper = find_target("sm_90")
+    assert device_of_name(hopper, "NVIDIA H200").name.startswith("H200")
+    assert device_of_name(hopper, "NVIDIA Thing").target == hopper
+    assert device_of_name(hopper, "AMD Instinct MI300X").target == hopper, "of another kind"
 
 
 def test_the_order_loses_little_on_the_strix_halo_sweep(shared: Path) -> None:

@@ -9,8 +9,9 @@ from helpers import GOOD, PROBLEM, fake_bench, outcome_of, verdicts
 
 from traceanalyzer.kernels.problem import Config
 from traceanalyzer.problems import TraceError
+from traceanalyzer.tune.bench import open_bench, start_worker
 from traceanalyzer.tune.journal import Journal
-from traceanalyzer.tune.run import Job, Settings, measure, open_bench, start_worker
+from traceanalyzer.tune.run import Job, Settings, measure
 from traceanalyzer.tune.sweep import read_sweep
 
 FAST, SLOWER, TIE, HOPELESS = GOOD

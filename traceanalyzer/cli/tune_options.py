@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from traceanalyzer.cli.common import FiniteRange, json_option
+from traceanalyzer.cli.request_options import gpu_file_option
 from traceanalyzer.kernels import HOME
 from traceanalyzer.tune.backends import BACKENDS
 
 if TYPE_CHECKING:
-    from traceanalyzer.kernels.problem import Config, Problem
-    from traceanalyzer.kernels.space import SearchSpace
+    from traceanalyzer.kernels.problem import Problem
+    from traceanalyzer.kernels.space import Pool, SearchSpace
     from traceanalyzer.kernels.target import Target
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,6 +53,8 @@ def _problem_options(kernels: Sequence[str], required: bool) -> Sequence[Callabl
 def candidate_options(command: F) -> F:
     """Give a command the options that say which candidates there are."""
     for option in (
+        gpu_file_option,
+        click.option("--gpu", help="GPU whose figures the screen takes, such as H100 or MI300X."),
         click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=120.0, show_default=True,
                      help="Seconds for one candidate."),
         click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Compiling processes."),
@@ -61,7 +64,7 @@ def candidate_options(command: F) -> F:
         click.option("--config", "config_texts", multiple=True,
                      help="One candidate, such as 16x128x128x1,num_warps=8; repeat for more. Replaces the space."),
         click.option("--axis", "axis_texts", multiple=True,
-                     help="Values of one parameter, such as num_warps=2,8; replaces the kernel's own."),
+                     help="Values of one parameter, such as num_warps=2,8; replaces the kernel's own; repeatable."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -176,24 +179,23 @@ def routing_draws(problems: Sequence[Problem], routings: Sequence[str]) -> tuple
 
 def candidates_of(
     space: SearchSpace, problem: Problem, target: Target, axis_texts: Sequence[str], config_texts: Sequence[str]
-) -> tuple[Config, ...]:
+) -> Pool:
     """Return the candidates for a problem: those named, or the space with the axes given.
 
     Raises:
-        ValueError: one cannot be read, or none is left.
+        ValueError: one cannot be read or cannot be right, or none is left.
     """
+    from traceanalyzer.kernels.space import Pool
     from traceanalyzer.tune.spec_text import parse_axes, parse_config
 
     if config_texts:
-        return tuple(dict.fromkeys(map(parse_config, config_texts)))
-    found = space.configs(problem, target, parse_axes(axis_texts))
-    if not found:
-        raise ValueError(f"no configuration of the axes fits m={problem.m} n={problem.n} k={problem.k}")
-    return found
-
-
-def compile_cache() -> Path:
-    """Return the directory of what was compiled before."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("traceanalyzer") / "compiled"
+        configs = tuple(dict.fromkeys(map(parse_config, config_texts)))
+        for config in configs:
+            if reason := space.impossible(problem, config, target):
+                raise ValueError(f"{config.label}: {reason}")
+        return Pool(configs)
+    pool = space.pool(problem, target, parse_axes(axis_texts))
+    if not pool.configs:
+        why = "; ".join(f"{value}: {reason}" for value, reason in pool.untried.items())
+        raise ValueError(f"no configuration of the axes fits m={problem.m} n={problem.n} k={problem.k} ({why})")
+    return pool

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceanalyzer.cli.common import FiniteRange, emit_json, show_warnings
+from traceanalyzer.cli.common import FiniteRange, emit_json, show_warnings, tell
 from traceanalyzer.cli.tune_options import (
     KERNELS,
     candidate_options,
     candidates_of,
-    compile_cache,
     measure_options,
     problem_options,
     problems_to_measure,
@@ -21,13 +20,15 @@ from traceanalyzer.cli.tune_options import (
     space_of,
     usage_errors,
 )
+from traceanalyzer.cli.tune_screening import Screening, tell_untried
 from traceanalyzer.kernels import HOME
 from traceanalyzer.tune.backends import BACKENDS
 
 if TYPE_CHECKING:
     from traceanalyzer.kernels.problem import Config, Problem
+    from traceanalyzer.kernels.space import Pool
     from traceanalyzer.kernels.target import Target
-    from traceanalyzer.tune.run import Bench
+    from traceanalyzer.tune.bench import Bench
 
 TINY_CANDIDATES = 4
 
@@ -43,9 +44,9 @@ TINY_CANDIDATES = 4
               help="Drop who is slower than the best by more than this share.")  # fmt: skip
 def run(
     kernel: str, shape: str, dtype: str | None, axis_texts: Sequence[str], config_texts: Sequence[str], most: int,
-    no_cache: bool, jobs: int, timeout_s: float, backend: str, device: str, m_text: str | None,
-    concurrency: str | None, routings: Sequence[str], samples: int, budget_s: float | None, output: Path | None,
-    seed: int, as_json: bool, top: int, rounds: int, margin: float,
+    no_cache: bool, jobs: int, timeout_s: float, gpu: str | None, gpu_file: Path | None, backend: str, device: str,
+    m_text: str | None, concurrency: str | None, routings: Sequence[str], samples: int, budget_s: float | None,
+    output: Path | None, seed: int, as_json: bool, top: int, rounds: int, margin: float,
 ) -> None:  # fmt: skip
     """Measure candidates on the local GPU.
 
@@ -53,7 +54,8 @@ def run(
     drops out. Without --config, candidates are screened first and the best --top are measured.
     """
     from traceanalyzer.kernels.target import INTERPRETER
-    from traceanalyzer.tune.run import Job, Settings, open_bench, start_worker
+    from traceanalyzer.tune.bench import open_bench, start_worker
+    from traceanalyzer.tune.run import Job, Settings
 
     with usage_errors():
         space = space_of(kernel)
@@ -61,23 +63,18 @@ def run(
         draws = routing_draws(problems, routings)
         candidates_of(space, problems[0], INTERPRETER, axis_texts, config_texts)  # refuse bad ones before a start
     settings = Settings(rounds, samples, margin, budget_s, timeout_s, seed)
+    screening = Screening(most, jobs, timeout_s, no_cache, gpu, gpu_file)
     with start_worker(BACKENDS[backend], device) as worker:
         bench = open_bench(kernel, backend, worker)
         with usage_errors():
             target = _target_of(bench)
             pools = {problem: candidates_of(space, problem, target, axis_texts, config_texts) for problem in problems}
-        if not config_texts:
-            screening = {
-                "most": most,
-                "jobs": jobs,
-                "timeout_s": timeout_s,
-                "cache": None if no_cache else compile_cache(),
+            tell_untried(pools.values())
+            chosen = {
+                problem: pool.configs if config_texts else _best(bench, problem, target, pool, top, screening)
+                for problem, pool in pools.items()
             }
-            with usage_errors():
-                pools = {
-                    problem: _best(kernel, problem, target, pools[problem], top, screening) for problem in problems
-                }
-        todo = [Job(problem, draw, pools[problem]) for problem in problems for draw in draws]
+        todo = [Job(problem, draw, chosen[problem]) for problem in problems for draw in draws]
         _measure_and_show(bench, todo, settings, output, as_json)
 
 
@@ -107,25 +104,24 @@ def _target_of(bench: Bench) -> Target:
 
 
 def _best(
-    kernel: str, problem: Problem, target: Target, configs: Sequence[Config], top: int, screening: Mapping[str, Any]
+    bench: Bench, problem: Problem, target: Target, pool: Pool, top: int, screening: Screening
 ) -> tuple[Config, ...]:
-    """Screen for the local GPU and return the best; what cannot be screened is taken as it comes."""
-    from traceanalyzer.report import tune as report
-    from traceanalyzer.tune.device import device_of
-    from traceanalyzer.tune.rank import preselect
-    from traceanalyzer.tune.screen import screen as screen_candidates
-
+    """Screen for the local GPU and return the best; what cannot be screened is chosen by its tile alone."""
+    configs = pool.configs
     if target.vendor == "none":
-        return tuple(configs[:: max(1, len(configs) // TINY_CANDIDATES)][:TINY_CANDIDATES])
-    if kernel not in HOME or len(configs) <= top:
-        return tuple(configs)
+        return configs[:: max(1, len(configs) // TINY_CANDIDATES)][:TINY_CANDIDATES]
+    if len(configs) <= top:
+        return configs
+    device = screening.device(target, bench.where.device["name"])
+    if bench.kernel not in HOME:
+        from traceanalyzer.tune.backends.fused_moe import traffic
+        from traceanalyzer.tune.rank import preselect
+
+        return preselect(problem, configs, traffic, device, screening.most or len(configs), pool.named)
     from traceanalyzer.kernels import find_kernel
 
-    spec, device = find_kernel(kernel), device_of(target)
-    chosen = preselect(problem, configs, spec.traffic, device, screening["most"] or len(configs))
-    options = {name: screening[name] for name in ("jobs", "timeout_s", "cache")}
-    with report.progress("compiling") as advance:
-        found = screen_candidates(
-            spec, problem, device, chosen, progress=lambda done, total: advance("compiling", done, total), **options
-        )
+    found, _ = screening.screen(find_kernel(bench.kernel), problem, device, pool)
+    late = sum(candidate.fits is None for candidate in found.candidates)
+    if late:
+        tell(f"m={problem.m}: {late} candidates were not compiled in time and are not measured (--timeout, --jobs)")
     return tuple(candidate.config for candidate in found.candidates if candidate.rank is not None)[:top]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -10,11 +11,11 @@ from traceanalyzer.cli.common import emit_json, json_option
 from traceanalyzer.cli.tune_options import (
     candidate_options,
     candidates_of,
-    compile_cache,
     problem_options,
     problems_of,
     usage_errors,
 )
+from traceanalyzer.cli.tune_screening import Screening
 from traceanalyzer.kernels import HOME
 
 
@@ -23,13 +24,12 @@ from traceanalyzer.kernels import HOME
 @candidate_options
 @click.option("--m", type=click.IntRange(min=1), help="Rows; in a mixture of experts tokens x top_k.")
 @click.option("--target", "target_name", help="Architecture, such as sm_90, gfx942, gfx1151.")
-@click.option("--gpu", help="GPU whose figures count, such as H100 or MI300X.")
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
 @json_option
 def screen(
     kernel: str, shape: str, dtype: str | None, axis_texts: Sequence[str], config_texts: Sequence[str], most: int,
-    no_cache: bool, jobs: int, timeout_s: float, m: int | None, target_name: str | None, gpu: str | None,
-    limit: int, as_json: bool,
+    no_cache: bool, jobs: int, timeout_s: float, gpu: str | None, gpu_file: Path | None, m: int | None,
+    target_name: str | None, limit: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Rank candidates without a GPU.
 
@@ -40,23 +40,16 @@ def screen(
     from traceanalyzer.kernels.target import find_target
     from traceanalyzer.report import tune as report
     from traceanalyzer.report.console import console
-    from traceanalyzer.tune.device import device_of
-    from traceanalyzer.tune.rank import preselect
-    from traceanalyzer.tune.screen import screen as screen_candidates
 
+    screening = Screening(most, jobs, timeout_s, no_cache, gpu, gpu_file)
     with usage_errors():
         spec = find_kernel(kernel)
         problem = problems_of(kernel, shape, dtype, None if m is None else (m,))[0]
-        device = device_of(find_target(target_name) if target_name else None, gpu)
-        configs = candidates_of(spec.space, problem, device.target, axis_texts, config_texts)
-    chosen = preselect(problem, configs, spec.traffic, device, most or len(configs))
-    with report.progress("compiling") as advance:
-        found = screen_candidates(
-            spec, problem, device, chosen, jobs=jobs, timeout_s=timeout_s,
-            cache=None if no_cache else compile_cache(), progress=lambda done, total: advance("compiling", done, total),
-        )  # fmt: skip
+        device = screening.device(find_target(target_name) if target_name else None)
+        pool = candidates_of(spec.space, problem, device.target, axis_texts, config_texts)
+    found, left_out = screening.screen(spec, problem, device, pool)
     if as_json:
-        emit_json(report.screen_document(found, len(configs) - len(chosen)))
+        emit_json(report.screen_document(found, left_out, pool.untried))
         return
     out = console()
-    out.print(report.render_screen(found, len(configs) - len(chosen), limit or len(chosen), out.width))
+    out.print(report.render_screen(found, left_out, pool.untried, limit, out.width))

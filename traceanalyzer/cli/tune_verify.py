@@ -45,8 +45,9 @@ def verify(
     """
     from traceanalyzer.report import tune as report
     from traceanalyzer.report.console import console
+    from traceanalyzer.tune.bench import open_bench, start_worker
     from traceanalyzer.tune.journal import Journal
-    from traceanalyzer.tune.run import Job, Settings, measure, open_bench, start_worker
+    from traceanalyzer.tune.run import Job, Settings, measure
     from traceanalyzer.tune.spec_text import parse_config
     from traceanalyzer.tune.verify import compare
 

@@ -15,8 +15,9 @@ from rich.text import Text
 from traceanalyzer.kernels.problem import Problem
 from traceanalyzer.report.console import table
 from traceanalyzer.report.text import plural
+from traceanalyzer.tune.bench import Bench
 from traceanalyzer.tune.race import Result
-from traceanalyzer.tune.run import Bench, Job, Outcome
+from traceanalyzer.tune.run import Job, Outcome
 from traceanalyzer.tune.screen import Candidate, Screen
 from traceanalyzer.tune.seed_lines import best_line, point_line
 from traceanalyzer.tune.statistics import Interval
@@ -24,6 +25,10 @@ from traceanalyzer.tune.sweep import Point, Sweep
 from traceanalyzer.tune.verify import Comparison
 
 NO_MEASUREMENT = "no measurement: these are times of an interpreter on tiny shapes and say nothing about a GPU"
+
+
+FEWEST_REASONS = 3
+"""So many reasons of candidates without a rank are shown however long the table is."""
 
 
 @contextmanager
@@ -41,8 +46,14 @@ def progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
         yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
 
 
-def screen_document(found: Screen, not_compiled: int) -> dict[str, Any]:
-    """Return the JSON document of ``tune screen``."""
+def screen_document(found: Screen, not_compiled: int, untried: Mapping[str, str]) -> dict[str, Any]:
+    """Return the JSON document of ``tune screen``.
+
+    Args:
+        found: the ranking.
+        not_compiled: candidates left out of it.
+        untried: values that the user named and no candidate has, such as ``group_m=8``, and why.
+    """
     return {
         "schema": "traceanalyzer/tune-screen/1",
         "target_arch": found.device.target.name,
@@ -50,6 +61,7 @@ def screen_document(found: Screen, not_compiled: int) -> dict[str, Any]:
         "kernel": found.kernel,
         "problem": found.problem.to_dict(),
         "not_compiled": not_compiled,
+        "not_tried": [{"value": value, "reason": reason} for value, reason in untried.items()],
         "candidates": [_candidate(candidate) for candidate in found.candidates],
     }
 
@@ -59,7 +71,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
     return {
         "config": candidate.config.to_dict(),
         "rank": candidate.rank,
-        "fits": candidate.rank is not None,
+        "fits": candidate.fits,
         "registers": facts.assembly.registers if facts else None,
         "spills": facts.assembly.spills if facts else None,
         "shared_bytes": facts.shared_bytes if facts else None,
@@ -71,25 +83,29 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def render_screen(found: Screen, not_compiled: int, limit: int, width: int) -> Group:
-    """Return the ranking as text."""
+def render_screen(found: Screen, not_compiled: int, untried: Mapping[str, str], limit: int, width: int) -> Group:
+    """Return the ranking as text; ``limit`` rows of it, 0: all. Other arguments are those of ``screen_document``."""
     ranked = [candidate for candidate in found.candidates if candidate.rank is not None]
-    unfit = [candidate for candidate in found.candidates if candidate.rank is None]
+    shown = ranked[: limit or len(ranked)]
     head = Text(f"{found.kernel} {describe_problem(found.problem)} on {found.device.name}", style="bold")
-    parts: list[Any] = [head, Text()]
     columns = ("rank", "tile", "warps", "stages", "regs", "spills", "shared", "work", "in flight", "waves")
-    parts.append(table(columns, [_screen_row(c) for c in ranked[:limit]], name_column=None, width=width))
-    if len(ranked) > limit:
-        parts.append(Text(f"  and {plural(len(ranked) - limit, 'more candidate')} (--limit 0 shows all)"))
-    parts += [Text(f"  cannot run: {c.config.label}: {c.reason}") for c in unfit[: max(3, limit - len(ranked))]]
-    if len(unfit) > max(3, limit - len(ranked)):
-        parts.append(Text(f"  {len(unfit)} candidates in all cannot run (--json lists them)"))
+    lines = []
+    if len(ranked) > len(shown):
+        lines.append(f"and {plural(len(ranked) - len(shown), 'more candidate')} (--limit 0 shows all)")
+    most = max(FEWEST_REASONS, (limit or len(found.candidates)) - len(ranked))
+    for fits, what in ((None, "not compiled in time, may still run"), (False, "cannot run")):
+        some = [candidate for candidate in found.candidates if candidate.rank is None and candidate.fits is fits]
+        lines += [f"{what}: {candidate.config.label}: {candidate.reason}" for candidate in some[:most]]
+        if len(some) > most:
+            lines.append(f"{what}: {plural(len(some), 'candidate')} in all (--json lists them)")
+    if any(candidate.fits is None for candidate in found.candidates):
+        lines.append("more time or fewer processes on a busy machine: --timeout, --jobs")
     if not_compiled:
-        parts.append(
-            Text(f"  {not_compiled:,} candidates were not compiled: less promising by their tile alone (--compile)")
-        )
-    parts.append(Text("  an order, no measurement: measure at least the best three with tune run"))
-    return Group(*parts)
+        lines.append(f"{not_compiled:,} candidates were not compiled: less promising by their tile alone (--compile)")
+    lines += [f"{value} is not tried: {reason}" for value, reason in untried.items()]
+    lines.append("an order, no measurement: measure at least the best three with tune run")
+    rows = table(columns, [_screen_row(candidate) for candidate in shown], name_column=None, width=width)
+    return Group(head, Text(), rows, *(Text(f"  {line}") for line in lines))
 
 
 def _screen_row(candidate: Candidate) -> tuple[str, ...]:
@@ -124,6 +140,7 @@ def run_document(bench: Bench, outcomes: Sequence[Outcome], sweep: Path | None) 
             {
                 **_job(outcome.job),
                 "finished": outcome.finished,
+                "cut_short": outcome.cut_short,
                 "best": outcome.best.config.to_dict() if outcome.best else None,
                 "results": [_result(result) for result in outcome.results],
             }
@@ -178,8 +195,8 @@ def render_run(bench: Bench, outcomes: Sequence[Outcome], width: int) -> Group:
         ties = [result.config.label for result in outcome.results if result.verdict == "tie"]
         if ties:
             parts.append(Text(f"  not to be told from the best: {'; '.join(ties)}"))
-        if not outcome.finished:
-            parts.append(Text("  the budget ran out before the last round"))
+        if outcome.cut_short:
+            parts.append(Text(f"  {outcome.cut_short}"))
         parts.append(Text())
     if not bench.where.measured:
         parts.append(Text(NO_MEASUREMENT, style="bold"))
@@ -202,7 +219,10 @@ def seed_log(bench: Bench, outcomes: Sequence[Outcome]) -> str:
 
 def _points(bench: Bench, outcome: Outcome) -> list[Point]:
     return [
-        replace(bench.point(outcome.job, config), rounds=tuple(tuple(rounds[n]) for n in sorted(rounds)))
+        replace(
+            bench.point(outcome.job.problem, outcome.job.routing, config),
+            rounds=tuple(tuple(rounds[n]) for n in sorted(rounds)),
+        )
         for config in outcome.job.configs
         if (rounds := outcome.samples.get(config))
     ]

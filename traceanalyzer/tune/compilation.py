@@ -99,7 +99,7 @@ def _element(dtype: object) -> str:
 
 
 def launch_key(launch: Launch, target: Target) -> str:
-    """Return what decides the machine code, hashed: source, signature, constants, options, compiler and target."""
+    """Return what decides the facts, hashed: sources, signature, constants, options, compiler and target."""
     import triton
 
     special = specialize(launch, target.vendor)
@@ -115,9 +115,11 @@ def launch_key(launch: Launch, target: Target) -> str:
 
 
 def _sources_digest() -> str:
-    folder = Path(__file__).resolve().parent.parent / "kernels"
+    """Hash the kernels, and the modules that read the machine code."""
+    package = Path(__file__).resolve().parent.parent
+    readers = (package / "tune" / "assembly.py", package / "tune" / "compilation.py", package / "hardware" / "cubin.py")
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
+    for path in (*sorted((package / "kernels").glob("*.py")), *readers):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -38,8 +38,8 @@ def answer(question: dict[str, Any], cache: Path | None) -> dict[str, Any]:
     case = spec.compile_case(Problem.from_dict(question["problem"]), target)
     launch = spec.prepare(case, Config.from_dict(question["config"])).launches[0]
     path = cache / f"{launch_key(launch, target)}.json" if cache else None
-    if path is not None and path.exists():
-        return {"facts": json.loads(path.read_text()), "cached": True}
+    if path is not None and (kept := _kept(path)) is not None:
+        return {"facts": kept, "cached": True}
     facts = compile_launch(launch, target).to_dict()
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,6 +47,15 @@ def answer(question: dict[str, Any], cache: Path | None) -> dict[str, Any]:
         temporary.write_text(json.dumps(facts))
         temporary.replace(path)
     return {"facts": facts, "cached": False}
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    """Return the facts of a cache file; null where it is missing or damaged."""
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return facts
 
 
 if __name__ == "__main__":

@@ -93,24 +93,38 @@ class Device:
         return self.units * max(1, min(by_registers, by_shared, limits.warps // num_warps, limits.programs))
 
 
-def device_of(target: Target | None = None, gpu: str | None = None) -> Device:
-    """Return the figures of a GPU: the one named, or the table's first of an architecture.
+def device_of(target: Target | None = None, gpu: Gpu | str | None = None) -> Device:
+    """Return the figures of a GPU: the one given or named, or the table's first of an architecture.
 
     Raises:
         ValueError: neither is given, the GPU is unknown or of another architecture, or its figures are not known.
     """
     if gpu is not None:
-        named = find_gpu(gpu)
-        own = find_target(named.target or "")
+        given = find_gpu(gpu) if isinstance(gpu, str) else gpu
+        own = find_target(given.target) if given.target else target
+        if own is None:
+            raise ValueError(f"the architecture of {given.name} is not known: its key target, or --target, says it")
         if target is not None and own != target:
-            raise ValueError(f"{named.name} is {own.name}, not {target.name}")
-        return _device(named, own)
+            raise ValueError(f"{given.name} is {own.name}, not {target.name}")
+        return _device(given, own)
     if target is None:
         raise ValueError("an architecture or a GPU is needed")
     fitting = [known for known in known_gpus() if known.target == target.name]
     if not fitting:
-        raise ValueError(f"no GPU of {target.name} is in the table; name one of the same kind with --gpu")
+        raise ValueError(f"no GPU of {target.name} is in the table; name one with --gpu, or describe it in --gpu-file")
     return _device(fitting[0], target)
+
+
+def device_of_name(target: Target, name: str) -> Device:
+    """Return the figures of the GPU that a driver names; where the table lacks it, those of another of its kind.
+
+    Raises:
+        ValueError: no GPU of the architecture is known.
+    """
+    try:
+        return device_of(target, name)
+    except ValueError:
+        return device_of(target)
 
 
 def _device(gpu: Gpu, target: Target) -> Device:

@@ -1,7 +1,7 @@
 """A worker process that may crash or hang without taking the caller along.
 
-The worker reads one JSON object a line and answers each with one line. A worker that dies or is late is killed, and
-the next question starts a new one.
+The worker reads one JSON object a line and answers each with one line. A worker that dies or is late is killed with
+whatever it has started (a compiler runs an assembler), and the next question starts a new one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,9 +21,16 @@ from typing import Any
 
 TAIL_CHARACTERS = 400
 
+DEATH_WAIT_S = 30
+"""How long a killed process is waited for: a driver can hold one that a kernel hangs in."""
+
 
 class WorkerError(Exception):
     """The worker died, was late, or answered that it failed; the text says which."""
+
+
+class LateWorkerError(WorkerError):
+    """The worker did not answer in time."""
 
 
 class Worker:
@@ -52,11 +60,17 @@ class Worker:
         self.stop()
         self._errors.close()
 
+    @property
+    def running(self) -> bool:
+        """Whether there is a process that waits for questions."""
+        return self._process is not None and self._process.poll() is None
+
     def ask(self, question: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """Send a question and return the answer.
 
         Raises:
-            WorkerError: the worker died, was late (it is killed), or answered with ``error``.
+            LateWorkerError: the worker was late; it is killed.
+            WorkerError: it died, or answered with ``error``.
         """
         process = self._running()
         try:
@@ -68,7 +82,7 @@ class Worker:
             raise WorkerError(self._epitaph()) from None
         except TimeoutError:
             self.stop()
-            raise WorkerError(f"no answer within {timeout_s:g} s") from None
+            raise LateWorkerError(f"no answer within {timeout_s:g} s") from None
         except BaseException:
             self.stop()
             raise
@@ -77,13 +91,21 @@ class Worker:
             raise WorkerError(answer["error"])
         return answer
 
+    def kill(self) -> None:
+        """Kill the process and what it has started, if it runs; who waits for its answer gets a WorkerError."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+
     def stop(self) -> None:
-        """Kill the process, if there is one."""
+        """Kill the process and wait for its end."""
+        self.kill()
         process, self._process = self._process, None
         if process is None:
             return
-        process.kill()
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(DEATH_WAIT_S)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
@@ -101,6 +123,7 @@ class Worker:
                 stderr=self._errors,
                 env=self._environment,
                 bufsize=0,
+                start_new_session=True,  # a process group of its own, to be killed as a whole
             )
             self.starts += 1
         return self._process
@@ -122,13 +145,21 @@ class Worker:
         return line
 
     def _epitaph(self) -> str:
-        code = self._process.wait() if self._process else None
+        code = None
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(DEATH_WAIT_S)
         self.stop()
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         last = lines[-1][-TAIL_CHARACTERS:] if lines else "no message"
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
-        return f"the process died ({how}): {last}"
+        return f"the process died ({_end(code)}): {last}"
+
+
+def _end(code: int | None) -> str:
+    if code is None:
+        return "and does not end"
+    return f"signal {-code}" if code < 0 else f"exit status {code}"
 
 
 def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:

@@ -10,12 +10,13 @@ The terms and the four constants were chosen with two tables in view (docs/tunin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from traceanalyzer.kernels.launch import Traffic
 from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.kernels.traffic import Traffic
 from traceanalyzer.tune.assembly import Assembly, Instructions
 from traceanalyzer.tune.compilation import CompileFacts
 from traceanalyzer.tune.device import Device
@@ -95,16 +96,32 @@ def preselect(
     traffic: Callable[[Problem, Config], Traffic],
     device: Device,
     keep: int,
+    named: Sequence[str] = (),
 ) -> tuple[Config, ...]:
-    """Return the ``keep`` candidates whose tile alone looks best, in their order: all that can be said uncompiled.
+    """Return the candidates whose tile alone looks best, in their order: all that can be said uncompiled.
 
     Registers are taken as the accumulator's and 64 more a thread; vector work and spills are not known.
+
+    Args:
+        problem: what is multiplied.
+        configs: the candidates.
+        traffic: (problem, candidate) -> what it moves.
+        device: the GPU.
+        keep: how many.
+        named: parameters that somebody gave values for: each combination of these values keeps as many candidates
+            as any other, so that none is lost to a guess.
     """
     if len(configs) <= keep:
         return tuple(configs)
     guesses = {config: _guess(config, device) for config in configs}
     scores = {c: score(problem, c, guesses[c], traffic(problem, c), device) for c in configs}
-    chosen = set(ordered(scores)[:keep])
+    place: Counter[tuple[int | None, ...]] = Counter()
+    turn: dict[Config, int] = {}
+    for config in ordered(scores):
+        values = tuple(getattr(config, name) for name in named)
+        turn[config] = place[values]
+        place[values] += 1
+    chosen = set(sorted(turn, key=turn.__getitem__)[:keep])
     return tuple(config for config in configs if config in chosen)
 
 

@@ -1,11 +1,11 @@
 """Measure candidates: correctness first, then rounds that time every candidate, in a shuffled order back and forth.
 
-Everything that runs on the GPU runs in a worker process. A candidate that crashes, hangs or computes something wrong
-is a failed candidate, and the run goes on.
+A candidate that crashes, hangs or computes something wrong is a failed candidate, and the run goes on.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,17 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traceanalyzer.kernels.problem import Config, Problem
-from traceanalyzer.problems import TraceError
+from traceanalyzer.tune.bench import Bench, LostBenchError
 from traceanalyzer.tune.journal import Journal
-from traceanalyzer.tune.process import Worker, WorkerError
+from traceanalyzer.tune.process import WorkerError
 from traceanalyzer.tune.race import Result, Rounds, clearly_worse, results
-from traceanalyzer.tune.session import Description, Task
+from traceanalyzer.tune.session import Task
 from traceanalyzer.tune.sweep import Point
 
-HARMLESS = ("WrongResultError", "OutOfResources", "CompilationError")
-"""Failures after which the process can go on; after any other it is replaced, because a GPU error poisons it."""
-
-START_TIMEOUT_S = 300
+CHECK_SHARE = 0.5
+"""How much of a problem's time may go into checks; what is not checked by then is not measured."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +68,18 @@ class Outcome:
         job: what was measured.
         results: of every candidate, the best first.
         samples: of every candidate that has some, ms, by round.
-        finished: false when the budget ran out before the last round.
+        cut_short: why not all was measured that should have been; null when it was.
     """
 
     job: Job
     results: tuple[Result, ...]
     samples: Mapping[Config, Rounds]
-    finished: bool
+    cut_short: str | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether all was measured."""
+        return self.cut_short is None
 
     @property
     def best(self) -> Result | None:
@@ -84,71 +87,80 @@ class Outcome:
         return next((result for result in self.results if result.verdict == "best"), None)
 
 
-@dataclass(frozen=True)
-class Bench:
-    """Where candidates are measured, and the process that does it.
-
-    Attributes:
-        kernel: its name.
-        backend: its name, as sweep files write it.
-        worker: the measuring process.
-        where: device, versions, and whether times mean anything.
-    """
-
-    kernel: str
-    backend: str
-    worker: Worker
-    where: Description
-
-    def point(self, job: Job, config: Config) -> Point:
-        """Return a candidate without samples, as the journal identifies it."""
-        shape: dict[str, Any] = dict(job.problem.to_dict())
-        return Point(
-            kernel=self.kernel,
-            m=shape.pop("m"),
-            concurrency=job.problem.tokens,
-            config=config.to_dict(),
-            shape=shape,
-            backend=self.backend,
-            routing=job.routing,
-            device=self.where.device,
-            versions=self.where.versions,
-            measured=self.where.measured,
-        )
-
-
-def start_worker(module: str, device: str, environment: Mapping[str, str] | None = None) -> Worker:
-    """Return the measuring process of a backend's module; ``device`` is ``gpu`` or ``interpret``."""
-    interpreter = "1" if device == "interpret" else "0"
-    variables = {"TRITON_DEFAULT_FP_FUSION": "1", "TRITON_INTERPRET": interpreter, **(environment or {})}
-    return Worker("traceanalyzer.tune.measure_worker", [module, device], variables)
-
-
-def open_bench(kernel: str, backend: str, worker: Worker) -> Bench:
-    """Ask the process where it measures.
-
-    Raises:
-        TraceError: it cannot measure: there is no GPU, or the backend is not installed.
-    """
-    try:
-        answer = worker.ask({"op": "describe"}, START_TIMEOUT_S)
-    except WorkerError as failure:
-        reason = str(failure).partition(": ")[2] or str(failure)
-        hint = "; 'tune screen' ranks candidates without one, and --device interpret tries the machinery"
-        raise TraceError(f"backend {backend}", reason + (hint if "GPU" in reason else "")) from None
-    return Bench(kernel, backend, worker, Description(answer["device"], answer["versions"], answer["measured"]))
+class _OutOfTimeError(Exception):
+    """A job's time is up."""
 
 
 @dataclass
-class _State:
-    """What is known while a job runs."""
+class _Run:
+    """One job while it is measured.
 
+    Attributes:
+        bench, job, settings, journal: where, what, how, and what remembers it.
+        clock: seconds.
+        start, end: of the job, on this clock; the end is infinite without a budget.
+        measured: samples of every candidate, by round.
+        right: candidates whose result was right.
+        failures: why candidates failed.
+        dropped: who is out of the race.
+    """
+
+    bench: Bench
+    job: Job
+    settings: Settings
+    journal: Journal
+    clock: Callable[[], float]
+    start: float
+    end: float
     measured: dict[Config, dict[int, tuple[float, ...]]] = field(default_factory=dict)
+    right: set[Config] = field(default_factory=set)
     failures: dict[Config, str] = field(default_factory=dict)
     dropped: set[Config] = field(default_factory=set)
 
-    def alive(self, configs: Sequence[Config]) -> list[Config]:
-        return [config for config in configs if config not in self.failures and config not in self.dropped]
+    def __post_init__(self) -> None:
+        for config in self.job.configs:
+            point = self.point(config)
+            if known := self.journal.rounds_of(point):
+                self.measured[config] = known
+                self.right.add(config)
+            if reason := self.journal.failure_of(point):
+                self.failures[config] = reason
+
+    def point(self, config: Config) -> Point:
+        """Return a candidate as the journal identifies it."""
+        return self.bench.point(self.job.problem, self.job.routing, config)
+
+    @property
+    def alive(self) -> list[Config]:
+        """Who is timed in the next round."""
+        return [c for c in self.job.configs if c in self.right and c not in self.failures and c not in self.dropped]
+
+    @property
+    def unchecked(self) -> list[Config]:
+        """Who was not run yet."""
+        return [c for c in self.job.configs if c not in self.right and c not in self.failures]
+
+    @property
+    def checks_are_over(self) -> bool:
+        """Whether something is right, and what is left of the time belongs to timing it."""
+        return bool(self.right) and self.clock() >= self.start + CHECK_SHARE * (self.end - self.start)
+
+    def ask(self, config: Config, question: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Ask about a candidate; a failure is kept, and null is returned.
+
+        Raises:
+            _OutOfTimeError: the job's time is up.
+            LostBenchError: nothing can be measured any more.
+        """
+        if self.clock() >= self.end:
+            raise _OutOfTimeError
+        task = Task(self.bench.kernel, self.job.problem, config, self.job.routing or "uniform", self.settings.seed)
+        try:
+            return self.bench.ask(task, question, self.settings.timeout_s)
+        except WorkerError as failure:
+            self.failures[config] = str(failure)
+            self.journal.add_failure(self.point(config), str(failure))
+            return None
 
 
 def measure(
@@ -173,98 +185,67 @@ def measure(
     Raises:
         TraceError: the journal cannot be written.
     """
-    end = None if settings.budget_s is None else clock() + settings.budget_s
+    end = math.inf if settings.budget_s is None else clock() + settings.budget_s
     outcomes = []
     for number, job in enumerate(jobs):
-        share = None if end is None else clock() + max(0.0, end - clock()) / (len(jobs) - number)
-        outcomes.append(_measure_job(bench, job, settings, journal, progress, _deadline(share, clock)))
+        start = clock()
+        share = max(0.0, end - start) / (len(jobs) - number)
+        outcomes.append(_measure_job(_Run(bench, job, settings, journal, clock, start, start + share), progress))
     return tuple(outcomes)
 
 
-def _deadline(end: float | None, clock: Callable[[], float]) -> Callable[[], bool]:
-    return lambda: end is not None and clock() >= end
-
-
-def _measure_job(
-    bench: Bench,
-    job: Job,
-    settings: Settings,
-    journal: Journal,
-    progress: Callable[[str, int, int], None],
-    time_is_up: Callable[[], bool],
-) -> Outcome:
-    state = _State()
-    for config in job.configs:
-        point = bench.point(job, config)
-        if known := journal.rounds_of(point):
-            state.measured[config] = known
-        if reason := journal.failure_of(point):
-            state.failures[config] = reason
-    total = len(job.configs) * (settings.rounds + 1)
-    finished = _check_all(bench, job, settings, journal, state, lambda n: progress("checking", n, total), time_is_up)
-    for number in range(settings.rounds if finished else 0):
-        alive = state.alive(job.configs)
-        done = len(job.configs) * (number + 1)
-        report = _reporter(progress, f"round {number + 1}, {len(alive)} left", done, total)
-        if not _measure_round(bench, job, settings, journal, state, number, report, time_is_up):
-            finished = False
-            break
-        if settings.margin is not None:
-            state.dropped |= clearly_worse(state.measured, state.alive(job.configs), settings.margin)
+def _measure_job(run: _Run, progress: Callable[[str, int, int], None]) -> Outcome:
+    job, settings = run.job, run.settings
+    steps = len(job.configs)
+    total = steps * (settings.rounds + 1)
+    cut_short = None
+    try:
+        _check_all(run, lambda done: progress("checking", done, total))
+        for number in range(settings.rounds):
+            _measure_round(run, number, _reporter(progress, run, number, steps, total))
+            if settings.margin is not None:
+                run.dropped |= clearly_worse(run.measured, run.alive, settings.margin)
+        if run.unchecked:
+            cut_short = f"checks took half of the budget and did not reach {len(run.unchecked)} candidates"
+    except _OutOfTimeError:
+        cut_short = "the budget ran out before the last round"
+    except LostBenchError as lost:
+        cut_short = str(lost)
     progress("done", total, total)
-    found = results(job.configs, state.measured, state.failures, state.dropped)
-    return Outcome(job, found, state.measured, finished)
+    return Outcome(job, results(job.configs, run.measured, run.failures, run.dropped), run.measured, cut_short)
 
 
-def _reporter(progress: Callable[[str, int, int], None], what: str, before: int, total: int) -> Callable[[int], None]:
-    return lambda done: progress(what, before + done, total)
+def _reporter(
+    progress: Callable[[str, int, int], None], run: _Run, number: int, steps: int, total: int
+) -> Callable[[int], None]:
+    what = f"round {number + 1}, {len(run.alive)} left"
+    return lambda done: progress(what, steps * (number + 1) + done, total)
 
 
-def _check_all(
-    bench: Bench,
-    job: Job,
-    settings: Settings,
-    journal: Journal,
-    state: _State,
-    progress: Callable[[int], None],
-    time_is_up: Callable[[], bool],
-) -> bool:
-    """Check every candidate that is not known yet; return whether there was time for all."""
-    for done, config in enumerate(job.configs):
-        if config in state.failures or config in state.measured:
-            continue
-        if time_is_up():
-            return False
-        _ask(bench, job, config, settings, journal, state, {"op": "check"})
+def _check_all(run: _Run, progress: Callable[[int], None]) -> None:
+    """Check every candidate that is not known yet, as far as the time for checks allows."""
+    waiting = run.unchecked
+    for done, config in enumerate(waiting, len(run.job.configs) - len(waiting)):
+        if run.checks_are_over:
+            return
+        if run.ask(config, {"op": "check"}) is not None:
+            run.right.add(config)
         progress(done + 1)
-    return True
 
 
-def _measure_round(
-    bench: Bench,
-    job: Job,
-    settings: Settings,
-    journal: Journal,
-    state: _State,
-    number: int,
-    progress: Callable[[int], None],
-    time_is_up: Callable[[], bool],
-) -> bool:
-    """Time everyone once, in this round's own order; return whether there was time for all."""
-    alive = set(state.alive(job.configs))
-    order = [config for config in round_order(job.configs, settings.seed, number) if config in alive]
+def _measure_round(run: _Run, number: int, progress: Callable[[int], None]) -> None:
+    """Time everyone once, in this round's own order."""
+    alive = set(run.alive)
+    order = [config for config in round_order(run.job.configs, run.settings.seed, number) if config in alive]
     for done, config in enumerate(order):
-        if number in state.measured.get(config, {}):
+        if number in run.measured.get(config, {}):
             continue
-        if time_is_up():
-            return False
-        answer = _ask(bench, job, config, settings, journal, state, {"op": "sample", "count": settings.samples})
+        answer = run.ask(config, {"op": "sample", "count": run.settings.samples})
         if answer is not None:
             samples = tuple(answer["samples_ms"])
-            state.measured.setdefault(config, {})[number] = samples
-            journal.add_round(bench.point(job, config), number, samples)
+            run.measured.setdefault(config, {})[number] = samples
+            run.journal.add_round(run.point(config), number, samples)
         progress(done + 1)
-    return True
 
 
 def round_order(configs: Sequence[Config], seed: int, number: int) -> list[Config]:
@@ -275,25 +256,3 @@ def round_order(configs: Sequence[Config], seed: int, number: int) -> list[Confi
     order = list(configs)
     random.Random(f"{seed} {number // 2}").shuffle(order)
     return order if number % 2 == 0 else order[::-1]
-
-
-def _ask(
-    bench: Bench,
-    job: Job,
-    config: Config,
-    settings: Settings,
-    journal: Journal,
-    state: _State,
-    question: Mapping[str, Any],
-) -> dict[str, Any] | None:
-    """Ask the worker about a candidate; a failure is kept, and null is returned."""
-    task = Task(bench.kernel, job.problem, config, job.routing or "uniform", settings.seed)
-    try:
-        return bench.worker.ask({**question, "task": task.to_dict()}, settings.timeout_s)
-    except WorkerError as failure:
-        reason = str(failure)
-        if not reason.startswith(HARMLESS):
-            bench.worker.stop()
-        state.failures[config] = reason
-        journal.add_failure(bench.point(job, config), reason)
-        return None

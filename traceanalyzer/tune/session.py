@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import Target
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from traceanalyzer.tune.timing import Timer
 
+T = TypeVar("T")
+
 KEPT_CANDIDATES = 32
+"""So many candidates stay prepared (buffers, graphs); more would fill the memory, fewer would be captured again."""
 
 
 class WrongResultError(Exception):
@@ -122,6 +125,13 @@ class OperationSession:
 
     def check(self, task: Task) -> float:
         """Run once and compare; see ``Session``."""
+        return self._with_room(lambda: self._check(task))
+
+    def sample(self, task: Task, count: int) -> list[float]:
+        """Time it; see ``Session``."""
+        return self._with_room(lambda: self._timer.sample(task.config, self._prepare(task)[0], count))
+
+    def _check(self, task: Task) -> float:
         operation = self._operation_of(task)
         run, result = self._prepare(task)
         run()
@@ -132,17 +142,27 @@ class OperationSession:
             raise WrongResultError(f"wrong result: relative error {error:.3g}, permitted {operation.tolerance:g}")
         return error
 
-    def sample(self, task: Task, count: int) -> list[float]:
-        """Time it; see ``Session``."""
-        run, _ = self._prepare(task)
-        return self._timer.sample(task.config, run, count)
+    def _with_room(self, action: Callable[[], T]) -> T:
+        """Act; where the memory is full, drop what is kept of other candidates and try once more."""
+        import torch
+
+        try:
+            return action()
+        except torch.cuda.OutOfMemoryError:
+            pass  # leaving the handler frees what the failed try holds
+        self._forget_candidates()
+        torch.cuda.empty_cache()
+        return action()
+
+    def _forget_candidates(self) -> None:
+        self._prepared.clear()
+        self._timer.forget_all()
 
     def _operation_of(self, task: Task) -> Operation:
         same = replace(task, config=Config(1, 1, 1))
         if self._operation is None or self._operation[0] != same:
-            self._prepared.clear()
-            self._timer.forget_all()
-            self._expected = None
+            self._forget_candidates()
+            self._expected = self._operation = None  # before the next one's data takes its room
             self._operation = (same, self._open(task))
         return self._operation[1]
 

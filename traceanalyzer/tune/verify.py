@@ -37,13 +37,13 @@ def compare(outcome: Outcome, before: Config, after: Config) -> Comparison:
     old, new = by_config[before], by_config[after]
     base, changed = outcome.samples.get(before, {}), outcome.samples.get(after, {})
     ratio = round_ratio(changed, base)
-    if ratio is None or "failed" in (old.verdict, new.verdict):
+    if "failed" in (old.verdict, new.verdict):
         return Comparison(old, new, ratio, "failed")
     return Comparison(old, new, ratio, _verdict(ratio, len(set(base) & set(changed))))
 
 
-def _verdict(ratio: Interval, rounds: int) -> str:
-    if rounds < FEWEST_ROUNDS:
+def _verdict(ratio: Interval | None, rounds: int) -> str:
+    if ratio is None or rounds < FEWEST_ROUNDS:
         return "unclear"
     if ratio.low > 1 - SAME and ratio.high < 1 + SAME:
         return "same"

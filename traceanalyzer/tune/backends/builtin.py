@@ -29,7 +29,7 @@ def open_session(device: str) -> Session:
         return gpu_session(open_operation)
     if not _interpreted():
         raise RuntimeError("TRITON_INTERPRET is not set")
-    where = Description({"name": "Triton interpreter", "target": None}, versions("triton", "torch"), measured=False)
+    where = Description({"name": "Triton interpreter", "target": None}, versions(), measured=False)
     return OperationSession(open_operation, ClockTimer(), where)
 
 
@@ -42,6 +42,8 @@ def open_operation(task: Task) -> Operation:
 
     def prepare(config: Config) -> tuple[Callable[[], object], Callable[[], torch.Tensor]]:
         prepared = spec.prepare(case, config)
+        # New memory may hold an earlier candidate's right result, which must not pass for one not written at all.
+        prepared.output.fill_(float("nan"))
         return prepared, lambda: prepared.output
 
     return Operation(prepare, lambda: spec.reference(case), spec.tolerance)

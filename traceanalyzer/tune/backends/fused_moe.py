@@ -9,9 +9,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.kernels.problem import ELEMENT_BYTES, Config, Problem
 from traceanalyzer.kernels.routing import draw_experts
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, SearchSpace
+from traceanalyzer.kernels.traffic import Traffic, grouped_traffic
 from traceanalyzer.tune.backends.local import gpu_session
 from traceanalyzer.tune.session import Operation, Session, Task
 
@@ -55,18 +56,29 @@ def open_session(device: str) -> Session:
 
 
 def config_keys(config: Config) -> dict[str, int]:
-    """Return a configuration under the names that vLLM's files use."""
+    """Return a configuration under the names that vLLM's files use.
+
+    SPLIT_K is named only where it splits: vLLM sets it itself, and versions without it refuse the key.
+    """
     keys = {
         "BLOCK_SIZE_M": config.block_m,
         "BLOCK_SIZE_N": config.block_n,
         "BLOCK_SIZE_K": config.block_k,
         "GROUP_SIZE_M": config.group_m,
-        "SPLIT_K": config.split_k,
         "num_warps": config.num_warps,
         "num_stages": config.num_stages,
     }
-    amd = {"waves_per_eu": config.waves_per_eu, "matrix_instr_nonkdim": config.matrix_instr_nonkdim}
-    return keys | {name: value for name, value in amd.items() if value is not None}
+    more = {
+        "SPLIT_K": config.split_k if config.split_k > 1 else None,
+        "waves_per_eu": config.waves_per_eu,
+        "matrix_instr_nonkdim": config.matrix_instr_nonkdim,
+    }
+    return keys | {name: value for name, value in more.items() if value is not None}
+
+
+def traffic(problem: Problem, config: Config) -> Traffic:
+    """Return what the gate_up product moves, the larger of the two."""
+    return grouped_traffic(problem, config, ELEMENT_BYTES[problem.dtype])
 
 
 def open_operation(task: Task) -> Operation:
@@ -86,7 +98,7 @@ def open_operation(task: Task) -> Operation:
     w2 = torch.empty(problem.experts, problem.k, half, dtype=dtype, device="cuda")
     w1.normal_(0, problem.k**-0.5, generator=draw)
     w2.normal_(0, half**-0.5, generator=draw)
-    ids = draw_experts(problem, task.routing, task.seed).to("cuda")
+    ids = draw_experts(problem, task.routing, task.seed).to("cuda", torch.int32)
     weights = torch.softmax(torch.randn(ids.shape, generator=draw, device="cuda"), -1)
 
     def prepare(config: Config) -> tuple[Callable[[], object], Callable[[], torch.Tensor]]:
@@ -94,7 +106,7 @@ def open_operation(task: Task) -> Operation:
 
         def run() -> None:
             with vllm.override_config(keys):
-                results[:] = [vllm.fused_experts(x, w1, w2, weights, ids.to(torch.int32))]
+                results[:] = [vllm.fused_experts(x, w1, w2, weights, ids)]
 
         return run, lambda: results[0]
 

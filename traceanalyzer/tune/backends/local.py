@@ -10,8 +10,14 @@ from traceanalyzer.tune.timing import GpuTimer
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Return the installed versions of packages; what is not installed is left out."""
-    found = {}
+    """Return the versions of triton, torch and other packages; what is not installed is left out.
+
+    The first two say their own: builds for ROCm are distributed under other names.
+    """
+    import torch
+    import triton
+
+    found: dict[str, str] = {"triton": triton.__version__, "torch": str(torch.__version__)}
     for package in packages:
         try:
             found[package] = metadata.version(package)
@@ -34,5 +40,5 @@ def gpu_session(open_operation: Callable[[Task], Operation], *packages: str) -> 
     import torch
 
     device = {"name": torch.cuda.get_device_name(0), "target": target.name}
-    where = Description(device, versions("triton", "torch", *packages), measured=True)
+    where = Description(device, versions(*packages), measured=True)
     return OperationSession(open_operation, GpuTimer(), where)
