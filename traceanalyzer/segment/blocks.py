@@ -167,14 +167,16 @@ def _short_of(last: int, own: int, to_head: bool) -> float:
 def _plan_for_one(
     layout: Layout, anchor: Anchor, marks: list[int], first: int, last: int, *, feed_forward: bool
 ) -> _Plan:
-    """The same for a step with a single block: the final norm is the last mark behind the feed-forward."""
-    after = max(last - 1, 0)
+    """The same for a step with a single block: the final norm is the last one between feed-forward and logits."""
+    after, skip = max(last - 1, 0), 0
     if feed_forward:
         end = layout.feed_forward_end(anchor.end, layout.length)
         if end is not None:
-            beyond = len(marks) - bisect_right(marks, end)
-            after = last - min(beyond, 1)
-    return _Plan(marks, 0, {anchor.token: first}, {anchor.token: after}, first, after, 0.5)
+            product = bisect_right(layout.gemms, end)
+            logits = layout.gemms[product] if product < len(layout.gemms) else layout.length
+            skip = max(bisect_left(marks, logits) - bisect_right(marks, end) - 1, 0)
+            after = bisect_right(marks, end) - bisect_right(marks, anchor.end) + skip
+    return _Plan(marks, skip, {anchor.token: first}, {anchor.token: after}, first, after, 0.5)
 
 
 def _plan_for_passes(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_forward: bool) -> _Plan:

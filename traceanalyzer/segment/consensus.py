@@ -18,6 +18,8 @@ _CLEARER = 0.03
 """How much more certain another step must be to be followed."""
 _LEAST_SHARED = 0.9
 """Share of the other step's kernels that must be there."""
+_LOST = 3
+"""Kernels that may be missing of a short step, too."""
 _TRIED = 3
 """Steps of its length that a doubtful step is compared with."""
 _ADVISORS = 256
@@ -49,7 +51,7 @@ def _advised(step: Peer, clear: list[Peer]) -> Cut:
 
 def _about_as_long(one: Peer, two: Peer) -> bool:
     shorter, longer = sorted((len(one.tokens), len(two.tokens)))
-    return shorter >= _LEAST_SHARED * longer
+    return shorter >= min(_LEAST_SHARED * longer, longer - _LOST)
 
 
 def _follow(step: Peer, peer: Peer) -> IntArray | None:
@@ -60,7 +62,7 @@ def _follow(step: Peer, peer: Peer) -> IntArray | None:
         if not theirs.any():
             return None
         match = align(step.tokens[mine], peer.tokens[theirs])
-        if match is None or (match >= 0).sum() < _LEAST_SHARED * theirs.sum():
+        if match is None or (match >= 0).sum() < min(_LEAST_SHARED * theirs.sum(), theirs.sum() - _LOST):
             return None
         blocks = _between_equals(match, peer.cut.block_of[theirs])
         if blocks is None:
