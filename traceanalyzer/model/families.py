@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ FAMILIES: dict[str, Family] = {
     "gemma3": Family(tied=True, norms_after=True, qk_norm="head", sliding=6),
     "cohere": Family(tied=True, parallel_block=True),
     "cohere2": Family(tied=True, parallel_block=True, sliding=4),
-    "phi": Family(gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, parallel_block=True),
+    "phi": replace(LAYER_NORM, parallel_block=True),
     "phi3": Family(sliding="all"),
     "phimoe": Family(qkv_bias=True, o_bias=True, norm_bias=True, sliding="all"),
     "gpt_oss": Family(
@@ -95,12 +95,10 @@ FAMILIES: dict[str, Family] = {
     "bamba": LLAMA,
     "nemotron": Family(gated=False, norm_bias=True),
     "nemotron_h": Family(gated=False),
-    "starcoder2": Family(
-        tied=True, gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, sliding="all"
-    ),
-    "gpt_neox": Family(gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True, parallel_block=True),
-    "gpt2": Family(tied=True, gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True),
-    "opt": Family(tied=True, gated=False, qkv_bias=True, o_bias=True, mlp_bias=True, norm_bias=True),
+    "starcoder2": replace(LAYER_NORM, tied=True, sliding="all"),
+    "gpt_neox": replace(LAYER_NORM, parallel_block=True),
+    "gpt2": replace(LAYER_NORM, tied=True),
+    "opt": replace(LAYER_NORM, tied=True),
 }
 """``model_type`` -> family. Source: the model classes of transformers 4.5x, by their behaviour."""
 

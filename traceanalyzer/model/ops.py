@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from traceanalyzer.model.architecture import Architecture, Layer, ModelError
@@ -66,16 +65,10 @@ def counted_ops(
 
     Arguments and errors are those of ``ops``; the kind is that of the first layer an op occurs in.
     """
-    step = _step(architecture, workload, parallel, routing, execution, stage)
-    layers = stage_layers(len(architecture.layers), step.parallel.pp, stage)
-    counts = Counter((architecture.layers[layer], layer == 0) for layer in layers)
-    kinds = {(architecture.layers[layer], layer == 0): architecture.kind_of(layer) for layer in reversed(layers)}
-    found = [(op, 1) for op in (_prologue(step) if stage in (None, 0) else [])]
-    for alike, block in _blocks(step, stage).items():
-        found += [(replace(op, kind=kinds[alike]), counts[alike]) for op in block]
-    sends = step.parallel.pp - 1 if stage is None else int(stage < step.parallel.pp - 1)
-    found += [(stage_border(step), sends)] if sends else []
-    return found + [(op, 1) for op in (_epilogue(step) if stage in (None, step.parallel.pp - 1) else [])]
+    found = ops_by_layers(architecture, workload, parallel, routing, execution, stage=stage)
+    return [
+        (replace(op, kind=architecture.kind_of(layers[0])), len(layers)) if layers else (op, 1) for op, layers in found
+    ]
 
 
 def ops_by_layers(
