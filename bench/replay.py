@@ -155,8 +155,9 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     recorded = ROOT.parent / "shared" / "data" / "tuner"
-    own = ROOT / "tests" / "data" / "sweeps" / "fused_moe.jsonl"
-    known = [*sorted(path for path in recorded.glob("*.*") if not path.name.startswith("LICENSE")), own]
+    others = sorted(path for path in recorded.glob("*.*") if not path.name.startswith("LICENSE"))
+    own = (ROOT / "docs" / "data" / "strix_halo_sweep.log", ROOT / "tests" / "data" / "sweeps" / "fused_moe.jsonl")
+    known = list({path.name: path for path in (*others, *own)}.values())
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sweeps", nargs="*", type=Path, default=known, help="files that `tune replay` reads")
     parser.add_argument("--seeds", type=int, default=20, help="searches of a space; ten times as many of small spaces")
