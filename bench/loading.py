@@ -19,10 +19,10 @@ from typing import Any
 
 from bench.answers import Answer, differences
 from bench.environment import ROOT
-from bench.inputs import build
+from bench.inputs import KINDS, build
 from bench.loading_options import Options, options_from
 from bench.measure import Measurement, measure
-from bench.results import save
+from bench.results import load, save
 from bench.rounds import Run, interleaved, undisturbed
 from bench.routes import OURS, ROUTES
 from bench.sections import loading as page
@@ -79,6 +79,9 @@ class Loading:
         self.folder = folder
         self.inputs: list[dict[str, Any]] = []
         self.rows: list[Row] = []
+        self.settings = options.settings()
+        if options.resume:
+            self._resume(load("loading", options.results))
 
     def run(self) -> None:
         """Measure everything; write the results after every input, so that an interrupted run is not lost."""
@@ -89,12 +92,23 @@ class Loading:
                     self._compare(kind, size, {route: count for route, count in repeats.items() if count})
                     self.save()
 
+    def _resume(self, before: dict[str, Any] | None) -> None:
+        """Take over what an earlier run measured of other inputs, and what it was told."""
+        if before is None:
+            return
+        again = {(kind, size) for kind in self.options.kinds for size in self.options.sizes}
+        held = before["results"]
+        self.inputs = [one for one in held["inputs"] if (one["kind"], one["size_mb"]) not in again]
+        self.rows = [Row(**row) for row in held["rows"] if (row["kind"], row["size_mb"]) not in again]
+        self.settings["resumed"] = before["settings"] | {"date": before["date"], "commit": before["commit"]}
+
     def save(self) -> None:
         """Write what was measured so far."""
+        self.inputs.sort(key=lambda one: (list(KINDS).index(one["kind"]), one["size_mb"]))
         path = save(
             "loading",
             {"inputs": self.inputs, "rows": [vars(row) for row in self.rows]},
-            settings=self.options.settings(),
+            settings=self.settings,
             packages=[route.package for route in ROUTES.values() if route.package],
             folder=self.options.results,
             measured_in=self.folder,
@@ -258,8 +272,6 @@ def main() -> None:
                         bench._input(kind, size)
             return
         bench.run()
-    from bench.results import load
-
     document = load("loading", options.results)
     if document is not None:
         print(page.render(document))  # noqa: T201

@@ -71,6 +71,7 @@ class Options:
     results: Path
     keep: bool
     build_only: bool
+    resume: bool
 
     def repeats_of(self, kind: str, route: str, size: int) -> int:
         """Return how often a route runs on an input."""
@@ -128,6 +129,7 @@ def options_from(arguments: Sequence[str]) -> Options:
     add("--folder", type=Path, help="keep the inputs here, and use those that are here (a temporary folder)")
     add("--results", type=Path, default=FOLDER, help="folder of the results (bench/results)")
     add("--build-only", action="store_true", help="only make the inputs in --folder")
+    add("--resume", action="store_true", help="keep what the results already hold of other kinds and sizes")
     parser.epilog = (
         "A route that by its time or memory on the next smaller input would pass a limit is not tried on larger ones."
     )

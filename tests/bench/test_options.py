@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from bench.inputs import period, replicate
-from bench.loading_options import Rule, choose
+from bench.loading import Loading
+from bench.loading_options import Rule, choose, options_from
 from bench.measure import Limits, measure
+from bench.results import load, save
 
 
 def test_the_last_rule_that_fits_counts() -> None:
@@ -65,3 +67,18 @@ def test_copies_are_shifted_and_nearest_to_the_size(tmp_path: Path) -> None:
     assert [one["args"]["correlation"] for one in found[:4]] == [3, 4, 17, 18]
     assert [one["ts"] for one in found[:4]] == [10.5, 10.5, 100_010.5, 100_010.5]
     assert found[2]["dur"] == 2.25
+
+
+def test_a_resumed_benchmark_keeps_the_other_inputs(tmp_path: Path) -> None:
+    inputs = [{"kind": "kernels", "size_mb": size, "raw_mb": size} for size in (5, 500)]
+    rows = [{"kind": "kernels", "size_mb": size, "route": "json", "runs": [{"wall_s": size}]} for size in (5, 500)]
+    save("loading", {"inputs": inputs, "rows": rows}, settings={"repeats": 7}, folder=tmp_path)
+    told = ["--traces", str(tmp_path), "--results", str(tmp_path), "--sizes", "5", "--kinds", "kernels"]
+    assert Loading(options_from(told), tmp_path).rows == []
+    bench = Loading(options_from([*told, "--resume"]), tmp_path)
+    assert [row.size_mb for row in bench.rows] == [500]
+    bench.save()
+    document = load("loading", tmp_path)
+    assert document is not None
+    assert document["results"]["inputs"] == inputs[1:]
+    assert document["settings"]["resumed"]["repeats"] == 7
