@@ -73,23 +73,38 @@ def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
 def values(source: Source, code: ast.expr) -> set[str] | None:
     """Return the texts that an expression can be; null where they cannot be told.
 
-    Followed are: a text; ``other.code``, which was made elsewhere; a parameter, back to all callers of its function in
-    the module's package (of a private one in the module, unless it is a method, which a subclass may call); a loop over
-    a literal; a name that also picks a message from a literal dictionary.
+    Followed are: a text; a constant of a module; ``other.code``, which was made elsewhere; a parameter, back to all
+    callers of its function in the module's package (of a private one in the module, unless it is a method, which a
+    subclass may call); a loop over a literal; a name that also picks a message from a literal dictionary.
     """
     if isinstance(code, ast.Constant):
         return {code.value}
     if isinstance(code, ast.Attribute) and code.attr == "code":
         return set()
     function = source.function_of(code)
-    if not isinstance(code, ast.Name) or function is None:
+    if not isinstance(code, ast.Name):
         return None
+    if function is None:
+        return of_constant(source, code.id)
     names = [one.arg for one in function.args.args]
     if code.id in names:
         method = names[0] == "self"
         outside = method or not function.name.startswith("_")
         return of_callers(source, function.name, names.index(code.id) - method, code.id, outside)
-    return set(of_loops(function, code.id)) or of_table(source, function, code.id)
+    return set(of_loops(function, code.id)) or of_table(source, function, code.id) or of_constant(source, code.id)
+
+
+def of_constant(source: Source, name: str) -> set[str] | None:
+    """The text that a module binds to a name once and for all, or that it imports under that name."""
+    for node in source.tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
+                return {node.value.value}
+        elif isinstance(node, ast.ImportFrom) and any((one.asname or one.name) == name for one in node.names):
+            path = (PACKAGE.parent / (node.module or "").replace(".", "/")).with_suffix(".py")
+            original = next(one.name for one in node.names if (one.asname or one.name) == name)
+            return next((of_constant(other, original) for other in sources() if other.path == path), None)
+    return None
 
 
 def of_loops(function: ast.FunctionDef, name: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ import pytest
 from doc_commands import PAGES, commands
 
 import traceanalyzer as ta
+from docs.generate.commands import commands as walked
 from traceanalyzer.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -49,6 +50,16 @@ def test_every_page_is_in_the_index() -> None:
 def test_every_command_is_in_the_index() -> None:
     table = (ROOT / "docs/README.md").read_text(encoding="utf-8").partition("## Commands")[2].partition("##")[0]
     assert set(cli.list_commands(click.Context(cli))) <= set(re.findall(r"`([\w-]+)`", table))
+
+
+def test_every_plot_is_in_the_list_of_plots() -> None:
+    table = (ROOT / "docs/report.md").read_text(encoding="utf-8").partition("## Plots")[2].partition("\n\n")[0]
+    drawing = {
+        " ".join(words[1:])
+        for words, command in walked()
+        if any("--plot" in parameter.opts for parameter in command.params)
+    }
+    assert drawing == set(re.findall(r"`([\w ]+) --plot FILE`", table))
 
 
 def test_every_public_name_is_there_and_documented() -> None:
