@@ -262,9 +262,16 @@ def test_metadata_is_written_into_the_document() -> None:
         ({"dropped": (DroppedKernel(0, 1, 0),)}, "first kernel of a block"),
         ({"dropped": (DroppedKernel(0, 9, 1),)}, "step 0 has no block 9"),
         ({"foreign": (ForeignKernel(7, 0, FOREIGN),)}, "step 7 has no block 0"),
+        ({"foreign": (ForeignKernel(0, 9, FOREIGN),)}, "step 0 has no block 9"),
+        ({"holes": (Hole(0, 9, 0),)}, "step 0 has no block 9"),
         ({"microbatches": 2, "hop_streams": 2}, "do not hop"),
         ({"microbatches": 0}, "count from 1"),
         ({"steps": (), "cut_last_step": 3}, "no step to cut"),
+        ({"engine": "vlm"}, "engine 'vlm' is none of vllm, "),
+        ({"vendor": "nvidia"}, "vendor 'nvidia' is none of cuda, rocm"),
+        ({"launch": "graphs"}, "launch 'graphs' is none of "),
+        ({"steps": (StepSpec(1, 16, launch="lazy"),)}, "launch 'lazy' is none of "),
+        ({"foreign": (ForeignKernel(0, 0, replace(FOREIGN, role="gateup")),)}, "role 'gateup' is none of "),
     ],
 )
 def test_specifications_that_contradict_themselves_are_refused(change: dict[str, Any], message: str) -> None:

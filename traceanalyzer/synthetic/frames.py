@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -37,13 +38,15 @@ def python_frames(spec: TraceSpec, timeline: Timeline) -> Iterator[PythonFrame]:
         start = timeline.start_ns + 1_000 + call * 900
         number += 1
         yield PythonFrame(runner, start, start + 700, 1, number)
+    of_step: dict[int, list[HostLaunch]] = defaultdict(list)
+    for launch in timeline.launches:
+        of_step[launch.step].append(launch)
     for step in timeline.steps:
-        launches = [launch for launch in timeline.launches if launch.step == step.index]
         yield PythonFrame(CONTEXT, step.start_ns, step.marker_end_ns, 1, number + 1)
         yield PythonFrame(runner, step.start_ns + 300, step.marker_end_ns - 300, number + 1, number + 2)
         number += 2
         if spec.module_events:
-            for frame in _modules(spec, step, launches, number):
+            for frame in _modules(spec, step, of_step[step.index], number):
                 number = frame.number
                 yield frame
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from traceanalyzer.files import write_whole
+from traceanalyzer.synthetic.checks import check
 from traceanalyzer.synthetic.layout import Laid, lay_out
 from traceanalyzer.synthetic.plan import PlannedBlock
 from traceanalyzer.synthetic.spec import StepSpec, TraceSpec
@@ -50,11 +52,10 @@ def generate(spec: TraceSpec, seed: int = 0) -> SyntheticTrace:
     """Generate the trace of `spec`; the same arguments give the same trace everywhere.
 
     Raises ValueError where the specification contradicts itself (a dropped or foreign kernel at a block that
-    no step has, a first kernel of a block dropped).
+    no step has, a first kernel of a block dropped) or names a role, engine, launch or vendor that there is not.
     """
-    _check(spec)
+    check(spec)
     timeline = run(spec, seed)
-    _check_blocks(spec, timeline)
     laid = lay_out(spec, timeline, _kept(spec, timeline))
     document = {"synthetic": True, "generator": "traceanalyzer.synthetic", "note": NOTE}
     return SyntheticTrace(_mark(laid.document, document), _truth(spec, timeline, laid))
@@ -62,8 +63,13 @@ def generate(spec: TraceSpec, seed: int = 0) -> SyntheticTrace:
 
 def write(trace: SyntheticTrace, path: str | Path) -> Path:
     """Write the document to `path`, gzip-compressed where it ends in `.gz`; atomic, and the same bytes always."""
+    return write_document(trace.document, path)
+
+
+def write_document(document: dict[str, Any], path: str | Path) -> Path:
+    """Write a document as `write` writes that of a trace."""
     path = Path(path)
-    data = encode(trace.document)
+    data = encode(document)
     if path.suffix == ".gz":
         data = _gzip(data)
     write_whole(path, data)
@@ -92,27 +98,6 @@ def _mark(document: dict[str, Any], marks: dict[str, Any]) -> dict[str, Any]:
     return {key: document[key] for key in first} | marks | document
 
 
-def _check(spec: TraceSpec) -> None:
-    if any(drop.kernel == 0 for drop in spec.dropped):
-        raise ValueError("the first kernel of a block marks its start and cannot be dropped")
-    if spec.microbatches < 1 or spec.hop_streams < 1:
-        raise ValueError("microbatches and hop_streams count from 1")
-    if spec.microbatches > 1 and spec.hop_streams > 1:
-        raise ValueError("microbatches take streams of their own and do not hop")
-    if spec.cut_last_step is not None and not spec.steps:
-        raise ValueError("there is no step to cut off")
-
-
-def _check_blocks(spec: TraceSpec, timeline: Timeline) -> None:
-    places = [(drop.step, drop.block) for drop in spec.dropped]
-    places += [(foreign.step, foreign.block) for foreign in spec.foreign]
-    places += [(hole.step, hole.block) for hole in spec.holes]
-    for step, block in places:
-        blocks = timeline.plans[step].blocks if step < len(spec.steps) else ()
-        if block >= len(blocks):
-            raise ValueError(f"step {step} has no block {block}")
-
-
 def _kept(spec: TraceSpec, timeline: Timeline) -> list[DeviceRecord]:
     """The device events that reach the file: none dropped, none after the profile's end."""
     dropped = {(drop.step, drop.block, drop.kernel) for drop in spec.dropped}
@@ -134,8 +119,12 @@ def _place(record: DeviceRecord) -> tuple[int, int, int] | None:
 
 def _truth(spec: TraceSpec, timeline: Timeline, laid: Laid) -> Truth:
     events = tuple(_event_truth(index, record) for index, record in laid.placed)
-    steps = tuple(_step_truth(spec, timeline, host, events) for host in timeline.steps)
-    without = kernels_of(event for event in events if event.step is None)
+    of_step: dict[int | None, list[DeviceEventTruth]] = defaultdict(list)
+    for event in events:
+        of_step[event.step].append(event)
+    whole = _recordable(spec, timeline)
+    steps = tuple(_step_truth(spec, timeline, host, of_step[host.index], whole[host.index]) for host in timeline.steps)
+    without = kernels_of(of_step[None])
     return Truth(
         steps=steps,
         events=events,
@@ -165,8 +154,9 @@ def _event_truth(index: int, record: DeviceRecord) -> DeviceEventTruth:
     )
 
 
-def _step_truth(spec: TraceSpec, timeline: Timeline, host: HostStep, events: Iterable[DeviceEventTruth]) -> StepTruth:
-    own = [event for event in events if event.step == host.index]
+def _step_truth(
+    spec: TraceSpec, timeline: Timeline, host: HostStep, own: Sequence[DeviceEventTruth], recordable: int
+) -> StepTruth:
     step: StepSpec = spec.steps[host.index]
     whole = section_of(own)
     plan = timeline.plans[host.index]
@@ -174,7 +164,7 @@ def _step_truth(spec: TraceSpec, timeline: Timeline, host: HostStep, events: Ite
         index=host.index,
         label=host.label,
         phase=step.phase,
-        complete=len(own) == _recorded(spec, timeline, host.index),
+        complete=len(own) == recordable,
         requests=step.requests,
         tokens=step.tokens,
         kernels=whole.kernels,
@@ -189,32 +179,34 @@ def _step_truth(spec: TraceSpec, timeline: Timeline, host: HostStep, events: Ite
     )
 
 
-def _recorded(spec: TraceSpec, timeline: Timeline, step: int) -> int:
-    """Device events of a step that a profile of sufficient length holds."""
+def _recordable(spec: TraceSpec, timeline: Timeline) -> Counter[int | None]:
+    """Device events by step that a profile of sufficient length holds."""
     dropped = {(drop.step, drop.block, drop.kernel) for drop in spec.dropped}
-    return sum(record.step == step and _place(record) not in dropped for record in timeline.device)
+    return Counter(record.step for record in timeline.device if _place(record) not in dropped)
 
 
-def _named_section(events: list[DeviceEventTruth], section: str) -> SectionTruth:
+def _named_section(events: Sequence[DeviceEventTruth], section: str) -> SectionTruth:
     return section_of(event for event in events if event.section == section)
 
 
-def _span_ns(events: list[DeviceEventTruth]) -> int:
+def _span_ns(events: Sequence[DeviceEventTruth]) -> int:
     kernels = kernels_of(events)
     if not kernels:
         return 0
     return max(kernel.start_ns + kernel.dur_ns for kernel in kernels) - min(k.start_ns for k in kernels)
 
 
-def _block_truths(blocks: tuple[PlannedBlock, ...], events: list[DeviceEventTruth]) -> tuple[BlockTruth, ...]:
+def _block_truths(blocks: tuple[PlannedBlock, ...], events: Sequence[DeviceEventTruth]) -> tuple[BlockTruth, ...]:
     """Blocks that left at least one event. Variants are numbered in order of appearance."""
+    of_block: dict[int | None, list[DeviceEventTruth]] = defaultdict(list)
+    for event in events:
+        of_block[event.block].append(event)
     variants: dict[tuple[str, tuple[str, ...]], int] = {}
     truths = []
     for block in blocks:
         variant = variants.setdefault((block.kind, block.content), len(variants))
-        own = [event for event in events if event.block == block.index]
-        if own:
-            truths.append(_block_truth(block, variant, own))
+        if of_block[block.index]:
+            truths.append(_block_truth(block, variant, of_block[block.index]))
     return tuple(truths)
 
 

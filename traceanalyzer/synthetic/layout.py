@@ -153,8 +153,11 @@ def _has_gpu_annotations(spec: TraceSpec) -> bool:
 
 def _gpu_annotations(spec: TraceSpec, timeline: Timeline, kept: tuple[DeviceRecord, ...]) -> Iterator[Event]:
     """The marker once more on every stream that it launched work on: never a kernel."""
+    of_step: dict[int | None, list[DeviceRecord]] = defaultdict(list)
+    for record in kept:
+        of_step[record.step].append(record)
     for step in timeline.steps:
-        own = [record for record in kept if record.step == step.index]
+        own = of_step[step.index]
         for stream in sorted({record.stream for record in own}):
             records = [record for record in own if record.stream == stream]
             start = min(record.start_ns for record in records)

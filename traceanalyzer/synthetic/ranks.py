@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from traceanalyzer.synthetic.generate import SyntheticTrace, write
+from traceanalyzer.synthetic.generate import NOTE, write_document
 from traceanalyzer.synthetic.layout import lay_out
 from traceanalyzer.synthetic.ranks_models import KIND_OF_OP, model_of
 from traceanalyzer.synthetic.ranks_run import CallTruth, couple
 from traceanalyzer.synthetic.ranks_spec import CollectiveKind, JobSpec, Straggler
-from traceanalyzer.synthetic.spec import StepSpec, TraceSpec
+from traceanalyzer.synthetic.spec import ROLES, StepSpec, TraceSpec
 from traceanalyzer.synthetic.timeline import DeviceRecord, Timeline, run
-from traceanalyzer.synthetic.truth import Truth
 
 __all__ = [
     "CallTruth",
@@ -31,7 +30,6 @@ __all__ = [
     "write_job",
 ]
 
-NOTE = "Generated from a specification; not recorded on any device. Durations are chosen, not measured."
 COLLECTIVE_NAMES: dict[str, str] = {
     "c10d::allreduce_": "allreduce",
     "c10d::send": "send",
@@ -84,7 +82,15 @@ class SyntheticJob:
 
 
 def generate_job(job: JobSpec, seed: int = 0) -> SyntheticJob:
-    """Generate the traces of a job; the same arguments give the same traces everywhere."""
+    """Generate the traces of a job; the same arguments give the same traces everywhere.
+
+    Raises ValueError where a straggler is of no rank of the job, or of a role that there is not.
+    """
+    for straggler in job.stragglers:
+        if straggler.rank not in range(job.world_size):
+            raise ValueError(f"a straggler is rank {straggler.rank}; the job has ranks 0 to {job.world_size - 1}")
+        if straggler.role not in ROLES:
+            raise ValueError(f"role {straggler.role!r} is none of {', '.join(ROLES)}")
     specs = {rank: _spec(job, rank) for rank in range(job.world_size)}
     alone = {rank: run(spec, seed + 1000 * rank) for rank, spec in specs.items()}
     timelines, calls = couple(job, alone, seed)
@@ -99,9 +105,8 @@ def generate_job(job: JobSpec, seed: int = 0) -> SyntheticJob:
 def write_job(job: SyntheticJob, directory: Path) -> Path:
     """Write every rank's document to a directory, gzip-compressed; returns the directory."""
     directory.mkdir(parents=True, exist_ok=True)
-    nothing = Truth((), (), {}, 0, 0, 0, 0, 0)
     for name, document in job.documents.items():
-        write(SyntheticTrace(document, nothing), directory / name)
+        write_document(document, directory / name)
     return directory
 
 

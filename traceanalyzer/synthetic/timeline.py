@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from traceanalyzer.synthetic.checks import check_places
 from traceanalyzer.synthetic.markers import step_label
 from traceanalyzer.synthetic.plan import PlannedBlock, PlannedKernel, PlannedLaunch, StepPlan, plan_step
 from traceanalyzer.synthetic.spec import ForeignKernel, KernelSpec, StepSpec, TraceSpec
@@ -91,7 +92,10 @@ class _Clocks:
 
 
 def run(spec: TraceSpec, seed: int) -> Timeline:
-    """Run every step of `spec`. The same spec and seed give the same timeline on every machine."""
+    """Run every step of `spec`. The same spec and seed give the same timeline on every machine.
+
+    Raises ValueError where a kernel is dropped, foreign or late at a block that its step does not have.
+    """
     return _Machine(spec, seed).run()
 
 
@@ -110,6 +114,7 @@ class _Machine:
 
     def run(self) -> Timeline:
         plans = tuple(plan_step(self.spec, step) for step in self.spec.steps)
+        check_places(self.spec, plans)
         self._leading_kernels(plans)
         for index, (step, plan) in enumerate(zip(self.spec.steps, plans, strict=True)):
             self._step(index, step, plan)
