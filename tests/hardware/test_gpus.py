@@ -114,6 +114,12 @@ def test_a_gpu_without_a_type_computes_in_another_and_says_so() -> None:
     assert (found.computed_in, found.peak_tflops) == ("bf16", 312)
     assert "no fp8" in found.notes[0]
     assert roofs(find_gpu("T4"), "bf16").computed_in == "fp16"
+    # Hopper has fp8, but engines widen fp4 weights to the 16-bit activations there.
+    assert [roofs(find_gpu(gpu), "fp4").computed_in for gpu in ("H100 SXM5", "MI300X", "MI355X")] == [
+        "bf16",
+        "bf16",
+        "fp4",
+    ]
 
 
 def test_an_unknown_type_is_refused_by_its_name() -> None:

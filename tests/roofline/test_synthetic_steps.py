@@ -150,6 +150,20 @@ def test_an_unknown_phase_or_step_names_those_there_are(open_spec: Open) -> None
         roofline(trace, Request(step=9))
 
 
+def test_sequences_that_a_marker_tells_complete_what_is_stated(open_spec: Open) -> None:
+    trace, _ = open_spec(replace(dense(), engine="vllm_old"))
+    assert roofline(trace, Request(model=LLAMA)).requests is None
+    stated = roofline(trace, Request(model=LLAMA, stated=Stated(kv_tokens=BATCH * CONTEXT)))
+    assert (stated.requests, stated.decode) == (BATCH, True)
+    assert role(stated, "attention")["flops"][0] == pytest.approx(32 * 4 * 32 * 128 * BATCH * CONTEXT)
+
+
+def test_what_a_model_rests_on_is_told(open_spec: Open) -> None:
+    trace, _ = open_spec(dense())
+    unsure = roofline(trace, Request(model=replace(LLAMA, notes=("quantization 'quip' is not known",))))
+    assert "model: quantization 'quip' is not known" in unsure.basis
+
+
 def test_what_if_takes_the_floor_over_the_share(found: Roofline) -> None:
     gate_up = next(row for row in found.rows if row.role == "gate_up")
     assumed = what_if(found, [parse_assumption("gate_up=1")])

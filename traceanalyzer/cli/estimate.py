@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from traceanalyzer.problems import TraceWarning
 
 LONGEST = 10_000_000
+"""``estimate.deployment.LONGEST``, written again as ``--help`` must not load the model."""
 
 
 @click.command()

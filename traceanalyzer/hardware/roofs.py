@@ -19,14 +19,15 @@ SHORTEST_KERNEL_NS = 4_400
 """What a kernel takes that does next to nothing: seen on MI300X, where launches come from a graph."""
 
 STAND_INS = {
-    "fp4": ("fp8", "bf16", "fp16"),
+    "fp4": ("bf16", "fp16"),
     "fp8": ("bf16", "fp16"),
     "int8": ("bf16", "fp16"),
     "bf16": ("fp16",),
     "fp16": ("bf16",),
     "tf32": ("fp32",),
 }
-"""Data type -> those that a GPU without it computes in, in order."""
+"""Data type -> those that a GPU without it computes in, in order: narrower operands are widened before the product, fp4
+past fp8, as engines do with the 16-bit activations that they then keep."""
 
 
 @dataclass(frozen=True)

@@ -151,8 +151,10 @@ def _assess(subject: _Subject, choice: ModelChoice) -> Roofline:
     ceilings = subject.ceilings
     rows, kernels = _rows(subject, choice, modelled, ceilings)
     if ceilings is not None:
-        ceilings = proven(ceilings, _reached(rows, kernels))
-        rows, kernels = _rows(subject, choice, modelled, ceilings)
+        raised = proven(ceilings, _reached(rows, kernels))
+        if raised != ceilings:
+            ceilings = raised
+            rows, kernels = _rows(subject, choice, modelled, ceilings)
     kernels = _numbered(kernels, rows)
     ordered = tuple(sorted(rows, key=lambda row: (-row.measured_ns, row.role, row.kind or "", row.part)))
     steps = subject.scope.steps
@@ -316,11 +318,12 @@ def _basis(subject: _Subject, choice: ModelChoice, modelled: _Modelled, ceilings
         dtypes = set(modelled.kernels["shape_dtype"].drop_nulls().unique().to_list())
         if modelled.ops is not None:
             dtypes |= set(modelled.ops.filter(pl.col("compute_ns") > pl.col("memory_ns"))["dtype"].unique().to_list())
-        arithmetic = {ceilings.tflops_basis(dtype) for dtype in sorted(dtypes)} - {None}
-        roofs = [ceilings.gbps_basis, *sorted(text for text in arithmetic if text)]
+        told = {say(dtype) for say in (ceilings.tflops_basis, ceilings.stand_in) for dtype in dtypes}
+        roofs = [ceilings.gbps_basis, *sorted(text for text in told if text)]
     work = sorted({line for one in modelled.workloads if one is not None for line in one.basis})
     return (
         choice.message,
+        *(f"model: {note}" for note in (choice.model.notes if choice.model else ())),
         gpu,
         *roofs,
         subject.latency.basis,

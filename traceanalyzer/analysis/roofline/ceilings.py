@@ -53,6 +53,11 @@ class Ceilings:
         known = self._roofs(dtype)
         return next((note for note in known.notes if "arithmetic" in note), None) if known else None
 
+    def stand_in(self, dtype: str) -> str | None:
+        """Say whose peak counts for a data type that the GPU lacks; null where it has its own, or none is known."""
+        known = self._roofs(dtype)
+        return known.notes[0] if known and known.computed_in != dtype else None
+
     def _roofs(self, dtype: str) -> Roofs | None:
         if dtype not in self._known:
             try:

@@ -86,7 +86,7 @@ def execution_of(scope: Scope, shaped: pl.DataFrame, model: Architecture) -> tup
         return Execution(), []
     with_experts = blocks.join(experts.select(*STEP, "block").unique(), on=[*STEP, "block"], nulls_equal=True)
     activation = with_experts.filter(pl.col("role") == "activation")
-    tiles = {tile_rows(parse(name)) for name in experts["name"].unique().to_list()} - {None}
+    tiles = {_certain_rows(parse(name)) for name in experts["name"].unique().to_list()} - {None}
     width, notes = _padded_width(with_experts, shaped, model)
     return Execution(
         moe_block_m=tiles.pop() if len(tiles) == 1 else None,
@@ -95,7 +95,7 @@ def execution_of(scope: Scope, shaped: pl.DataFrame, model: Architecture) -> tup
     ), notes
 
 
-def tile_rows(kernel: KernelName) -> int | None:
+def _certain_rows(kernel: KernelName) -> int | None:
     """Return the rows of a kernel's tile, or null where its name leaves open which side they are."""
     return kernel.block_m if kernel.ambiguous is None else None
 

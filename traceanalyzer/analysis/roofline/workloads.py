@@ -54,15 +54,16 @@ def _workload(row: dict[str, Any], stated: Stated) -> Workload | None:
         marked = _sums(own, row["phase"] == "decode", "from the step's marker")
     if stated.empty:
         return marked
-    if marked is not None and len(marked.groups) > 1:
+    if len(marked.groups) > 1 if marked is not None else row["phase"] == "mixed":
         raise RooflineError(
             "requests, tokens or KV tokens were stated for a mixed step, where it is unknown whether they are of its "
             "prompts or of its decoding sequences; pick decode or prefill steps with --phase"
         )
     group = marked.groups[0] if marked is not None else None
     decode = group.decode if group else row["phase"] != "prefill"
-    requests = stated.requests or (group.requests if group else None)
-    tokens = stated.tokens or _tokens(group, stated, decode)
+    # Some markers tell how many sequences there are, but not their tokens.
+    requests = stated.requests or (group.requests if group else row["requests"])
+    tokens = stated.tokens or _tokens(group, requests, decode)
     if requests is None and tokens is not None and decode:
         requests = tokens
     if requests is None or tokens is None:
@@ -71,10 +72,10 @@ def _workload(row: dict[str, Any], stated: Stated) -> Workload | None:
     return _sums((requests, tokens, kv), decode, "as stated by the user, the rest from the step's marker")
 
 
-def _tokens(group: Group | None, stated: Stated, decode: bool) -> int | None:
-    if group is not None and stated.requests in (None, group.requests):
+def _tokens(group: Group | None, requests: int | None, decode: bool) -> int | None:
+    if group is not None and requests == group.requests:
         return group.tokens
-    return stated.requests if decode else None
+    return requests if decode else None
 
 
 def _sums(own: tuple[int, int, int | None], decode: bool, basis: str) -> Workload:
