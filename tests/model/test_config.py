@@ -193,6 +193,12 @@ QUANTISED = [
     ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
         "weights": {"num_bits": 8, "type": "int", "strategy": "channel"},
         "input_activations": {"num_bits": 8}}}}, "int8"),
+    ({"quant_method": "quark", "global_quant_config": {
+        "weight": {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}, "input_tensors": {"dtype": "fp8_e4m3"}}}, "fp8"),
+    ({"quant_method": "quark", "global_quant_config": {
+        "weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32},
+        "input_tensors": {"dtype": "fp4"}}}, "mxfp4_w4a4"),
+    ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "int4", "group_size": 128}}}, "int4"),
 ]  # fmt: skip
 
 
@@ -217,10 +223,31 @@ def test_modules_left_alone_keep_their_format() -> None:
     assert architecture.kv.name == "fp8"
 
 
+def test_quark_tells_the_cache_by_what_its_modules_put_out() -> None:
+    fp8 = {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}
+    section = {
+        "quant_method": "quark",
+        "global_quant_config": {"weight": fp8, "input_tensors": fp8},
+        "layer_quant_config": {name: {"output_tensors": fp8} for name in ("*k_proj", "*v_proj")},
+        "export": {"kv_cache_group": ["*k_proj", "*v_proj"]},
+        "exclude": ["lm_head", "model.layers.0.self_attn.o_proj"],
+    }
+    architecture = model(quantization_config=section)
+    assert (architecture.weights.ffn.name, architecture.weights.attention.name) == ("fp8", "bf16")
+    assert architecture.kv.name == "fp8"
+
+
 def test_modelopts_own_file_beside_the_config_counts(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
     (tmp_path / "hf_quant_config.json").write_text(json.dumps({"quantization": {"quant_algo": "NVFP4"}}))
     assert read_config(tmp_path).weights.ffn.name == "nvfp4"
+
+
+@pytest.mark.parametrize("whole", [None, 7, {"weight": [{"dtype": "fp4"}, {"dtype": "fp8_e4m3"}]}, {"weight": {}}])
+def test_what_quark_does_not_tell_is_said_and_not_guessed(whole: Any) -> None:
+    architecture = model(quantization_config={"quant_method": "quark", "global_quant_config": whole, "export": 1})
+    assert architecture.weights.ffn.name == "bf16"
+    assert any("quark" in note for note in architecture.notes)
 
 
 def test_an_unknown_quantisation_is_said_and_not_guessed() -> None:

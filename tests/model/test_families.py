@@ -53,6 +53,11 @@ CONFIGS: dict[str, tuple[float, dict[str, Any]]] = {
     "glm4_moe": (352.8, {
         **sizes(92, 5120, 96, 8, 12288, 151552), **moe("n_routed_experts", 160, 8, 1536), "head_dim": 128,
         "n_shared_experts": 1, "first_k_dense_replace": 3, "attention_bias": True, "use_qk_norm": True}),
+    "qwen2_5_vl": (7.616, {**sizes(28, 3584, 28, 4, 18944, 152064), "vision_config": {"depth": 32}}),
+    "glm4": (9.400, {**sizes(40, 4096, 32, 2, 13696, 151552), "head_dim": 128, "attention_bias": True}),
+    "minimax_m2": (228.69, {
+        **sizes(62, 3072, 48, 8, 1536, 200064), **moe("num_local_experts", 256, 8), "head_dim": 128,
+        "use_qk_norm": True, "qk_norm_type": "per_layer"}),
     "jamba": (51.570, {
         **sizes(32, 4096, 32, 8, 14336, 65536), **moe("num_experts", 16, 2), "expert_layer_period": 2,
         "expert_layer_offset": 1, "attn_layer_period": 8, "attn_layer_offset": 4, "mamba_d_state": 16,

@@ -47,6 +47,7 @@ FORMATS: dict[str, Format] = {
         Format("int4_zero_point", 4 + 2 * SCALE_BITS / 128, "bf16", 2),
         # One 8-bit scale for 32 values. The activations stay in bf16 unless the engine narrows them too.
         Format("mxfp4", 4 + 8 / 32, "bf16", 2),
+        Format("mxfp4_w4a4", 4 + 8 / 32, "fp4", (4 + 8 / 32) / 8),
         # One 8-bit scale for 16 values, weights and activations alike.
         Format("nvfp4", 4 + 8 / 16, "fp4", (4 + 8 / 16) / 8),
         Format("nvfp4_weight", 4 + 8 / 16, "bf16", 2),

@@ -115,6 +115,33 @@ COMPRESSED = {
 """(bits, type, whether inputs are narrowed too) of a compressed-tensors group -> format."""
 
 
+def _quark(section: Mapping[str, Any]) -> Format | None:
+    """AMD's Quark: data types of weights and inputs; two-stage ones (a list) are not known."""
+    whole = section.get("global_quant_config")
+    weights = whole.get("weight") if isinstance(whole, Mapping) else None
+    if not isinstance(whole, Mapping) or not isinstance(weights, Mapping):
+        return None
+    kind, narrow_inputs = str(weights.get("dtype")), isinstance(whole.get("input_tensors"), Mapping)
+    if kind in ("int4", "uint4"):
+        size = weights.get("group_size")
+        return int4(size if isinstance(size, int) else -1, zero_point=weights.get("symmetric") is False)
+    if kind == "fp8_e4m3" and weights.get("qscheme") == "per_block":
+        return FORMATS["fp8_block"]
+    name = QUARK.get((kind, narrow_inputs))
+    return FORMATS[name] if name else None
+
+
+QUARK = {
+    ("fp8_e4m3", True): "fp8",
+    ("fp8_e4m3", False): "fp8_weight",
+    ("int8", True): "int8",
+    ("int8", False): "int8_weight",
+    ("fp4", True): "mxfp4_w4a4",
+    ("fp4", False): "mxfp4",
+}
+"""(data type of weights, whether inputs are narrowed too) of Quark -> format."""
+
+
 def _bitsandbytes(section: Mapping[str, Any]) -> Format | None:
     if section.get("load_in_8bit"):
         return FORMATS["int8_weight"]
@@ -136,6 +163,7 @@ READERS = (
     ("auto-round", _gptq),
     ("modelopt", _modelopt),
     ("compressed-tensors", _compressed),
+    ("quark", _quark),
     ("bitsandbytes", _bitsandbytes),
 )
 """``quant_method`` (its beginning) -> how its section is read."""
@@ -152,15 +180,27 @@ def _group(section: Mapping[str, Any]) -> int:
 
 
 def _kv(section: Mapping[str, Any], base: Format) -> Format:
-    scheme = section.get("kv_cache_quant_algo") or section.get("kv_cache_scheme")
+    scheme = section.get("kv_cache_quant_algo") or section.get("kv_cache_scheme") or _kv_of_quark(section)
     if isinstance(scheme, Mapping):
         bits, kind = scheme.get("num_bits"), scheme.get("type")
         return FORMATS["fp8"] if bits == 8 and kind == "float" else FORMATS["int8"] if bits == 8 else base
     return (format_named(scheme) or base) if isinstance(scheme, str) else base
 
 
+def _kv_of_quark(section: Mapping[str, Any]) -> str | None:
+    """Data type of the cache in Quark: that of what its modules of ``kv_cache_group`` put out."""
+    export, modules = section.get("export"), section.get("layer_quant_config")
+    group = export.get("kv_cache_group") if isinstance(export, Mapping) else None
+    if not isinstance(group, list) or not isinstance(modules, Mapping):
+        return None
+    chosen = [modules.get(name) for name in group if isinstance(name, str)]
+    outputs = [one.get("output_tensors") for one in chosen if isinstance(one, Mapping)]
+    kinds = {str(output.get("dtype")) for output in outputs if isinstance(output, Mapping)}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
 def _left_alone(section: Mapping[str, Any]) -> list[str]:
-    lists = ("ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers")
+    lists = ("ignore", "exclude", "exclude_modules", "modules_to_not_convert", "ignored_layers")
     found: list[Any] = next((section[name] for name in lists if isinstance(section.get(name), list)), [])
     return [entry for entry in found if isinstance(entry, str)]
 
