@@ -77,4 +77,12 @@ def test_damaged_metadata_is_passed_over(tmp_path) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "x.json").write_text("{not json")
     (tmp_path / "bad" / "y.json").write_text("[" * 5000)
+    (tmp_path / "bad" / "folder.json").mkdir()
+    (tmp_path / "bad" / "dangling.json").symlink_to(tmp_path / "gone")
     assert len(read_triton_cache(tmp_path, ["_my_kernel"])) == 1
+
+
+@pytest.mark.parametrize("block", ["[]", "7", "[null, 1, 1]", "no JSON"])
+def test_a_block_that_is_none_rules_no_variant_out(tmp_path, block: str) -> None:
+    add_variant(tmp_path, "_my_kernel")
+    assert match(kernels("_my_kernel", block=block), read_triton_cache(tmp_path, ["_my_kernel"]))

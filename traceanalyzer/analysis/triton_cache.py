@@ -132,11 +132,20 @@ def match(kernels: pl.DataFrame, compiled: Sequence[CompiledKernel]) -> dict[str
 
 
 def _could_be(compiled: CompiledKernel, events: pl.DataFrame) -> bool:
-    threads = {json.loads(text)[0] for text in events["thread_block"].drop_nulls()}
+    threads = {found for text in events["thread_block"].drop_nulls() if (found := _threads(text)) is not None}
     shared = set(events["shared_memory"].drop_nulls().to_list())
     if threads and compiled.num_warps and compiled.warp_size:
         return compiled.num_warps * compiled.warp_size in threads and (not shared or compiled.shared_bytes in shared)
     return not shared or compiled.shared_bytes is None or compiled.shared_bytes in shared
+
+
+def _threads(block: str) -> int | None:
+    """Threads of a block from its JSON text; Triton's blocks have one dimension. Null where it is no block."""
+    try:
+        extents = json.loads(block)
+    except (ValueError, RecursionError):
+        return None
+    return _integer(extents[0]) if isinstance(extents, list) and extents else None
 
 
 def _agreed(variants: Sequence[CompiledKernel]) -> CompiledKernel:
@@ -150,11 +159,11 @@ def _agreed(variants: Sequence[CompiledKernel]) -> CompiledKernel:
 
 
 def _metadata(path: Path) -> tuple[Path, dict[str, object]] | None:
-    if path.name.startswith("__grp__") or path.stat().st_size > LARGEST_METADATA:
+    if path.name.startswith("__grp__"):
         return None
     try:
-        facts = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
+        facts = json.loads(path.read_bytes()) if path.stat().st_size <= LARGEST_METADATA else None
+    except (OSError, ValueError, RecursionError):
         return None
     if isinstance(facts, dict) and isinstance(facts.get("name"), str) and "num_warps" in facts:
         return path, facts
@@ -189,9 +198,10 @@ def _integer(value: object) -> int | None:
 
 def _tile(ttir: Path) -> tuple[int | None, int | None, int | None]:
     """Tile of the matrix products in a kernel's IR, if all have the same."""
-    if not ttir.is_file():
+    try:
+        text = ttir.read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return None, None, None
-    text = ttir.read_text(encoding="utf-8", errors="replace")
     outputs = {(int(m), int(n)) for m, n in _DOT.findall(text)}
     depths = {int(k) for _, k in _DOT_A.findall(text)}
     m, n = outputs.pop() if len(outputs) == 1 else (None, None)
