@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ from traceanalyzer.problems import TraceError
 def written_whole(path: Path, *, make_folder: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name when the block ends, and vanishes when the block fails.
 
-    Its permissions are those of any new file.
+    Its permissions are those of any new file. A link is followed. What is no file (/dev/null, a pipe) is written to as
+    it is: it must not be replaced.
 
     Args:
         path: the file.
@@ -26,21 +28,38 @@ def written_whole(path: Path, *, make_folder: bool = False) -> Iterator[BinaryIO
         TraceError: it cannot be written.
     """
     try:
+        if _is_special(path):
+            with path.open("wb") as out:
+                yield out
+            return
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.")
+        with _renamed_to(path.resolve()) as out:
+            yield out
     except OSError as error:
         raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def _renamed_to(path: Path) -> Iterator[BinaryIO]:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as out:
             yield out
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(permissions_of_new(0o666))
         temporary.replace(path)
-    except OSError as error:
-        raise TraceError(str(path), f"cannot be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a device, pipe or socket stands at the path."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def write_whole(path: Path, data: bytes | str, *, make_folder: bool = False) -> None:
@@ -53,7 +72,8 @@ def write_whole(path: Path, data: bytes | str, *, make_folder: bool = False) -> 
         out.write(data.encode() if isinstance(data, str) else data)
 
 
-def _umask() -> int:
+def permissions_of_new(asked: int) -> int:
+    """Return what the system leaves of the permissions that are asked for a new file or directory."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return asked & ~mask

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from click.testing import CliRunner, Result
@@ -171,6 +172,25 @@ def test_traces_are_copied_where_asked(serve: Serve, run: Run, tmp_path: Path) -
     assert Path(file).name.startswith("before-tuning_rank0.")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == [Path(file).name]
     assert len(list((tmp_path / "profiles").iterdir())) == 1
+
+
+def test_a_copy_that_fails_leaves_nothing(
+    serve: Serve, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: BinaryIO, target: BinaryIO) -> None:
+        target.write(source.read(100))
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    result = run(serve(), "--output", str(tmp_path / "mine"))
+    assert "cannot be written: No space left on device" in failure(result)
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+def test_quiet_shows_no_progress(serve: Serve, run: Run) -> None:
+    result = run(serve(), "--quiet", "--json")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
 
 
 def test_sglang_is_told_the_directory(serve: Serve, run: Run, tmp_path: Path) -> None:

@@ -30,6 +30,28 @@ def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
 
 
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_whole(pipe, "text")
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "folder" / "file")
+    write_whole(link, "text")
+    assert link.is_symlink()
+    assert (tmp_path / "folder" / "file").read_text() == "text"
+
+
 def test_a_missing_folder_is_an_error_unless_it_may_be_made(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="cannot be written"):
         write_whole(tmp_path / "absent" / "file", "text")

@@ -6,6 +6,8 @@ import functools
 import gzip
 import http.server
 import io
+import os
+import stat
 import tarfile
 import threading
 import zipfile
@@ -231,9 +233,53 @@ def test_an_output_is_an_input(text: str, folder: Path, tmp_path: Path) -> None:
         assert [store.metadata.rank for store in again.stores] == [store.metadata.rank for store in first.stores]
         assert kernels(again.stores[0]).equals(kernels(first.stores[0]))
         ingest([str(source)], output=output)
-    with pytest.raises(TraceError, match="not written by traceanalyzer"):
+    with pytest.raises(TraceError, match="traceanalyzer did not write"):
         ingest([str(source)], output=folder)
     assert len(list(folder.iterdir())) == 7
+
+
+def test_an_output_that_others_put_files_into_is_not_replaced(text: str, tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(text)
+    ingest([str(tmp_path / "trace.json")], output=tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(TraceError, match="choose another"):
+        ingest([str(tmp_path / "trace.json")], output=tmp_path / "out")
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+
+
+def test_an_output_may_be_read_by_those_who_may_read_any_new_directory(folder: Path, tmp_path: Path) -> None:
+    mask = os.umask(0o022)
+    try:
+        ingest([str(folder)], output=tmp_path / "out")
+    finally:
+        os.umask(mask)
+    found = [tmp_path / "out", *(tmp_path / "out").iterdir()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o755}
+
+
+def test_a_store_of_another_version_is_told_from_a_damaged_one(text: str, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text(text)
+    ingest([str(tmp_path / "in.json")], output=tmp_path / "out")
+    (tmp_path / "out" / "trace.json").write_text('{"schema": 1, "keys": "of then"}')
+    with pytest.raises(TraceError, match="another version"):
+        ingest([str(tmp_path / "out")])
+    (tmp_path / "out" / "trace.json").write_text("{}")
+    with pytest.raises(TraceError, match="not a readable store"):
+        ingest([str(tmp_path / "out")])
+
+
+def test_a_store_of_one_rank_lacks_no_more_ranks_than_its_file(text: str, tmp_path: Path) -> None:
+    (tmp_path / "rank1.json").write_bytes(of_rank(text, 1))
+    first = ingest([str(tmp_path / "rank1.json")], output=tmp_path / "out")
+    assert ingest([str(tmp_path / "out")]).warnings == first.warnings == ()
+
+
+def test_a_folder_may_be_named_after_graph_captures(text: str, tmp_path: Path) -> None:
+    for place in ("graph_capture_study/rank0.json", "graph_capture_study/graph_capture_rank_0/host.json"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_bytes(of_rank(text, 0))
+    result = ingest([str(tmp_path / "graph_capture_study")])
+    assert [Path(store.metadata.source.path).name for store in result.stores] == ["rank0.json"]
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

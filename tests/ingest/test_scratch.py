@@ -46,6 +46,14 @@ def test_a_dead_owners_directory_is_removed(tmp_path: Path) -> None:
     assert not left.exists()
 
 
+def test_nothing_is_removed_where_the_system_has_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nothing tells the living from the dead."""
+    monkeypatch.setattr(scratch, "_locks", lambda: None)
+    living = Scratch(tmp_path)
+    Scratch(tmp_path).discard()
+    assert living.path.exists()
+
+
 def test_a_published_directory_has_no_lock(tmp_path: Path) -> None:
     target = Scratch(tmp_path).publish(tmp_path / "store")
     assert target.is_dir()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from traceanalyzer.files import written_whole
+from traceanalyzer.ingest.inputs import by_name
 from traceanalyzer.problems import TraceError
 
 SUFFIXES = (".json", ".json.gz")
 POLL = 0.25
 SETTLE = 2.0
-
-# The front end's trace holds no work of the model; a graph capture is no step.
-NO_WORKER = re.compile(r"async_llm|graph_capture")
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ def snapshot(folder: Path) -> Snapshot:
     """List the workers' trace files below a folder; a folder that is not there holds none."""
     found: dict[Path, FileState] = {}
     for path in folder.rglob("*") if folder.is_dir() else ():
-        if path.name.endswith(SUFFIXES) and NO_WORKER.search(path.name) is None:
+        if path.name.endswith(SUFFIXES) and by_name(str(path)) is None:
             try:
                 state = path.stat()
             except OSError:
@@ -43,12 +41,7 @@ def snapshot(folder: Path) -> Snapshot:
     return found
 
 
-def wait_for_new(
-    folder: Path,
-    before: Snapshot,
-    *,
-    timeout: float,
-) -> tuple[Path, ...]:
+def wait_for_new(folder: Path, before: Snapshot, *, timeout: float) -> tuple[Path, ...]:
     """Wait until new or changed files are there and none has changed for ``SETTLE`` seconds.
 
     Returns:
@@ -86,8 +79,8 @@ def rename(files: tuple[Path, ...], name: str, separator: str) -> tuple[tuple[Pa
     renamed: list[Path] = []
     problem: str | None = None
     for path in files:
-        target = path.with_name(f"{name}{separator}{path.name}")
-        if path.name.startswith(name) or target.exists():
+        target = path.with_name(_named(path, name, separator))
+        if target.exists():
             renamed.append(path)
             continue
         try:
@@ -105,13 +98,13 @@ def copy(files: tuple[Path, ...], folder: Path, name: str, separator: str) -> tu
         TraceError: the folder cannot be written.
     """
     copies = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in files:
-            target = folder / (path.name if path.name.startswith(name) else f"{name}{separator}{path.name}")
-            partial = target.with_name(f".{target.name}.part")
-            shutil.copyfile(path, partial)
-            copies.append(partial.replace(target))
-    except OSError as error:
-        raise TraceError(str(folder), f"the traces cannot be copied here: {error.strerror or error}") from error
+    for path in files:
+        copies.append(folder / _named(path, name, separator))
+        with written_whole(copies[-1], make_folder=True) as out, path.open("rb") as source:
+            shutil.copyfileobj(source, out)
     return tuple(copies)
+
+
+def _named(path: Path, name: str, separator: str) -> str:
+    """Return a file's name, begun with ``name`` where it does not begin so already."""
+    return path.name if path.name.startswith(name) else f"{name}{separator}{path.name}"

@@ -39,11 +39,16 @@ class Workload:
 
 @dataclass
 class Outcome:
-    """How one request went; times in seconds from the start of the load."""
+    """How one request went.
+
+    Attributes:
+        tokens: received.
+        first_token_s: seconds from the start of the load to the first; null where none came.
+        error: why it failed; null where it did not.
+    """
 
     tokens: int = 0
     first_token_s: float | None = None
-    end_s: float | None = None
     error: str | None = None
 
 
@@ -71,7 +76,6 @@ def drive(
     gate = threading.Barrier(workload.concurrency)
     start = time.monotonic()
     deadline = start + timeout
-    stopped = threading.Event()
     rng = random.Random()
     for job in jobs:
         prompt = [rng.randrange(*TOKEN_IDS) for _ in range(workload.input_tokens)]
@@ -82,7 +86,6 @@ def drive(
     try:
         _wait(jobs, deadline, tell)
     finally:
-        stopped.set()
         _break_off(jobs, gate)
     outcomes = tuple(job.outcome for job in jobs)
     if all(outcome.error for outcome in outcomes):
@@ -143,7 +146,6 @@ def _run(
         told = "no answer within the time limit" if isinstance(error, TimeoutError) else f"broken off ({error!r})"
         job.outcome.error = job.outcome.error or told
     finally:
-        job.outcome.end_s = time.monotonic() - start
         if job.connection is not None:
             job.connection.close()
 

@@ -89,7 +89,8 @@ def capture(
     title = name or default_name(server.model, workload)
     if NAME.fullmatch(title) is None:
         raise TraceError(title, "a name has letters, digits, '.', '_' and '-', and begins with a letter or digit")
-    tell(f"{server.engine} {server.version or ''} serves {server.model}; warming up")
+    engine = " ".join(filter(None, (server.engine, server.version)))
+    tell(f"{engine} serves {server.model}; warming up")
     warm_up(client, server.model, workload, timeout=limits.load)
     warnings = _busy(client)
     # Only a server on this machine may be told to create the directory; elsewhere it has to be mounted.

@@ -20,6 +20,7 @@ from traceanalyzer.cli.common import (
     no_cache_option,
     open_inputs,
     show_warnings,
+    tell,
     warnings_of,
 )
 
@@ -160,7 +161,7 @@ def _show(found: Capture, *, as_json: bool, no_cache: bool) -> None:
 def _tell(line: str) -> None:
     from traceanalyzer.report.text import visible
 
-    click.echo(visible(line), err=True)
+    tell(visible(line))
 
 
 @contextmanager

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import polars as pl
 
 from traceanalyzer.ingest import inputs, pipes, ranks, remote
 from traceanalyzer.ingest.cache import Cache, Entry, Loaded, load_entry, write_entry
 from traceanalyzer.ingest.container import Plain
+from traceanalyzer.ingest.failures import named_in_errors
 from traceanalyzer.ingest.metadata import Source
-from traceanalyzer.ingest.pool import WorkerError, WorkerPool
+from traceanalyzer.ingest.output import write_output
+from traceanalyzer.ingest.pool import WorkerPool
 from traceanalyzer.ingest.reading import NoTraceError, Progress, read_trace
 from traceanalyzer.ingest.scratch import Scratch
 from traceanalyzer.ingest.store import METADATA_FILE, Store
@@ -104,25 +102,25 @@ def ingest(
     began = time.perf_counter()
     with WorkerPool(processes) as pool:
         run = _Run(_open_cache(found) if cache else None, pool, progress, _total_bytes(paths) if progress else None)
-        several = len(paths) > 1 or any(Path(path).is_dir() for path in paths)
         for path in paths:
             run.path(os.fspath(path), found)
         if not found.stores:
-            raise _nothing(paths, found)
+            raise nothing_found(paths, found.errors, found.sources)
         found.warnings += [
             TraceWarning("skipped_file", f"{error.path} was skipped: {error.reason}", source=error.path)
             for error in found.errors
         ]
-        several = several or len(found.stores) > 1
-        if several:
-            known = [store.metadata for store in found.stores]
-            size = ranks.world_size([each.world_size for each in known])
-            found.warnings += ranks.set_warnings(
-                [each.rank for each in known], [each.source.path for each in known], size
-            )
-        stores = tuple(found.stores) if output is None else _write_output(found.stores, output)
+        if asks_for_ranks(paths, len(found.stores)):
+            found.warnings += ranks.set_warnings([store.metadata for store in found.stores])
+        stores = tuple(found.stores) if output is None else write_output(found.stores, output)
         effort = Effort(time.perf_counter() - began, run.text_bytes, peak_memory() + pool.peak_bytes, pool.running)
         return IngestResult(stores, tuple(found.sources), tuple(found.warnings), effort)
+
+
+def asks_for_ranks(paths: Sequence[str], stores: int) -> bool:
+    """Whether the input is meant to be the ranks of a job, so that gaps among them are worth a word."""
+    folders = (Path(path) for path in paths if Path(path).is_dir())
+    return len(paths) > 1 or stores > 1 or any(not (folder / METADATA_FILE).exists() for folder in folders)
 
 
 def _open_cache(found: _Found) -> Cache | None:
@@ -134,15 +132,12 @@ def _open_cache(found: _Found) -> Cache | None:
         return None
 
 
-def _nothing(paths: Sequence[str], found: _Found) -> TraceError:
+def nothing_found(paths: Sequence[str], errors: Sequence[TraceError], sources: Sequence[Source]) -> TraceError:
     """Return the error for input without any usable trace."""
-    if len(paths) == 1 and len(found.errors) == 1:
-        return found.errors[0]
-    if found.errors:
-        first = found.errors[0]
-        more = f" (and {len(found.errors) - 1} more)" if len(found.errors) > 1 else ""
-        return TraceError(first.path, first.reason + more)
-    reasons = sorted({source.skipped for source in found.sources if source.skipped})
+    if errors:
+        first, more = errors[0], len(errors) - 1
+        return TraceError(first.path, f"{first.reason} (and {more} more)") if more else first
+    reasons = sorted({source.skipped for source in sources if source.skipped})
     why = f": {'; '.join(reasons[:3])}" if reasons else ""
     return TraceError(", ".join(paths) or "input", f"no trace found{why}")
 
@@ -185,7 +180,7 @@ class _Run:
     def _file(self, path: str, found: _Found, *, chosen: bool) -> None:
         reason = None if chosen else inputs.by_name(path)
         if reason is not None:
-            found.sources.append(Source(path, _size(path), "unknown", None, 0, skipped=reason))
+            found.sources.append(Source(path, size_of(path), "unknown", None, 0, skipped=reason))
             return
         self._attempt(path, found, lambda: self._local(path), chosen=chosen)
 
@@ -193,7 +188,7 @@ class _Run:
         """Read one file; a file that cannot be used is noted, and the others are still read."""
         try:
             found.take(read())
-            self._before += _size(path)
+            self._before += size_of(path)
             self._report(0)
         except NoTraceError as error:
             found.sources.append(_skipped(error))
@@ -207,7 +202,7 @@ class _Run:
         status = inputs.check_file(path)
         if status.st_size == 0:
             raise TraceError(path, EMPTY)
-        with inputs.opened(path, self._report) as plain, _writing(path):
+        with inputs.opened(path, self._report) as plain, named_in_errors(path):
             if self._cache is None:
                 return self._build(plain, status.st_size, None)
             key = self._cache.key(path, status, plain.source)
@@ -217,13 +212,13 @@ class _Run:
             return self._build(plain, status.st_size, key)
 
     def _pipe(self, path: str) -> Loaded:
-        with pipes.opened(path, self._report) as plain, _writing(path):
+        with pipes.opened(path, self._report) as plain, named_in_errors(path):
             if not plain.peek(1):
                 raise TraceError(path, EMPTY)
             return self._build(plain, None, None)
 
     def _stream(self, path: str, size: int | None, opener: Callable[[], Plain]) -> Loaded:
-        with _writing(path):
+        with named_in_errors(path):
             plain = opener()
             plain.on_read = self._report
             return self._build(plain, size, None)
@@ -287,10 +282,10 @@ class _Run:
 
 
 def _skipped(error: TraceError) -> Source:
-    return Source(error.path, _size(error.path), "unknown", None, 0, skipped=error.reason)
+    return Source(error.path, size_of(error.path), "unknown", None, 0, skipped=error.reason)
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
     """Return a file's size, 0 for what is no file."""
     try:
         return Path(path).stat().st_size if path != pipes.STANDARD_INPUT and Path(path).is_file() else 0
@@ -303,7 +298,7 @@ def _total_bytes(paths: Sequence[str]) -> int | None:
     if any(remote.is_remote(path) or pipes.is_pipe(path) for path in paths):
         return None
     names = [name for path in paths for name in _files(path)]
-    return sum(_size(name) for name in names if inputs.by_name(name) is None)
+    return sum(size_of(name) for name in names if inputs.by_name(name) is None)
 
 
 def _files(path: str) -> list[str]:
@@ -328,53 +323,3 @@ def _scratch(cache: Cache | None, path: str) -> Scratch:
 
 def _temporary() -> Scratch:
     return Scratch(Path(tempfile.gettempdir()))
-
-
-@contextmanager
-def _writing(path: str) -> Iterator[None]:
-    """Turn failures of reading and writing into errors that name the file."""
-    try:
-        yield
-    except TraceError:
-        raise
-    except OSError as error:
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        what = "the disk is full: no store could be written" if full else (error.strerror or str(error)).lower()
-        raise TraceError(path, what) from error
-    except pl.exceptions.PolarsError as error:
-        raise TraceError(path, f"the store could not be written: {str(error).splitlines()[0]}") from error
-    except WorkerError as error:
-        raise TraceError(path, str(error)) from error
-    except MemoryError as error:
-        raise TraceError(path, "not enough memory to read it") from error
-
-
-def _write_output(stores: Sequence[Store], output: Path) -> tuple[Store, ...]:
-    """Copy stores to where the user wants them, replacing an earlier output."""
-    if output.exists() and not _is_earlier_output(output):
-        raise TraceError(str(output), "exists and was not written by traceanalyzer: choose another --output")
-    with _writing(str(output)):
-        output.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Scratch(output.parent)
-        try:
-            names = [""] if len(stores) == 1 else [str(number) for number in range(len(stores))]
-            for store, name in zip(stores, names, strict=True):
-                shutil.copytree(store.directory, scratch.path / name, dirs_exist_ok=True)
-            if output.exists():
-                old = Scratch(output.parent)
-                output.rename(old.path / "old")
-                scratch.publish(output)
-                old.discard()
-            else:
-                scratch.publish(output)
-        except BaseException:
-            scratch.discard()
-            raise
-    return tuple(replace(store, directory=output / name) for store, name in zip(stores, names, strict=True))
-
-
-def _is_earlier_output(output: Path) -> bool:
-    if not output.is_dir():
-        return False
-    entries = list(output.iterdir())
-    return not entries or (output / METADATA_FILE).exists() or all((each / METADATA_FILE).exists() for each in entries)

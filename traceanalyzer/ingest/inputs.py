@@ -16,7 +16,7 @@ from typing import IO, BinaryIO, cast
 
 from traceanalyzer.ingest import pipes
 from traceanalyzer.ingest.container import Plain, PlainReader
-from traceanalyzer.ingest.ranks import FRONT_END, GRAPH_CAPTURE
+from traceanalyzer.ingest.ranks import FRONT_END, GRAPH_CAPTURE, GRAPH_CAPTURE_FOLDER
 from traceanalyzer.ingest.store import METADATA_FILE
 from traceanalyzer.ingest.zip_rescue import zip_members_without_directory
 from traceanalyzer.problems import TraceError, TraceWarning
@@ -118,7 +118,7 @@ def by_name(path: str) -> str | None:
     name = path.rsplit("/", 1)[-1]
     if FRONT_END.search(name):
         return "front-end process (async_llm): it records no GPU work"
-    if GRAPH_CAPTURE.search(path):
+    if GRAPH_CAPTURE.search(name) or GRAPH_CAPTURE_FOLDER.search(path):
         return "graph-capture trace: name it itself to read it"
     if name.lower().endswith(SIDE_FILES):
         return "not a trace, by its name"

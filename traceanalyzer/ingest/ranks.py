@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from traceanalyzer.ingest.metadata import TraceMetadata
 from traceanalyzer.problems import TraceWarning
 
 RANK = re.compile(r"(?:^|[^a-z])rank[-_]?(\d+)(?![a-z0-9])", re.IGNORECASE)
 PARALLEL = re.compile(r"(?:^|[-_.])(dcp|dp|pp|tp|ep)[-_]?(\d+)(?=$|[-_.])", re.IGNORECASE)
 FRONT_END = re.compile(r"async_llm", re.IGNORECASE)
 GRAPH_CAPTURE = re.compile(r"graph_capture", re.IGNORECASE)
-
+GRAPH_CAPTURE_FOLDER = re.compile(r"(?:^|/)graph_capture_rank[^/]*/", re.IGNORECASE)
 
 LARGEST_JOB = 100_000
 """Ranks of a job beyond which what a file says of its rank or world size is not believed."""
@@ -89,8 +90,10 @@ def missing_ranks(ranks: Sequence[int | None], size: int | None) -> list[int]:
     return [rank for rank in range(min(upper, LARGEST_JOB)) if rank not in known]
 
 
-def set_warnings(ranks: Sequence[int | None], paths: Sequence[str], size: int | None) -> list[TraceWarning]:
+def set_warnings(traces: Sequence[TraceMetadata]) -> list[TraceWarning]:
     """Return what is odd about a set of traces of one job: gaps and duplicates."""
+    ranks = [trace.rank for trace in traces]
+    size = world_size([trace.world_size for trace in traces])
     warnings = []
     missing = missing_ranks(ranks, size)
     if missing:
@@ -102,7 +105,7 @@ def set_warnings(ranks: Sequence[int | None], paths: Sequence[str], size: int | 
         )
     for rank, count in Counter(rank for rank in ranks if rank is not None).items():
         if count > 1:
-            names = ", ".join(path for path, each in zip(paths, ranks, strict=True) if each == rank)
+            names = ", ".join(trace.source.path for trace in traces if trace.rank == rank)
             warnings.append(TraceWarning("duplicate_rank", f"{count} traces of rank {rank}: {names}", count=count))
     beyond = sorted({rank for rank in ranks if rank is not None and size is not None and rank >= size})
     if beyond:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from traceanalyzer.ingest import inputs, pipes, ranks, remote
-from traceanalyzer.ingest.ingest import Effort, IngestResult, ingest
+from traceanalyzer.ingest.ingest import Effort, IngestResult, asks_for_ranks, ingest, nothing_found, size_of
 from traceanalyzer.ingest.metadata import Source
 from traceanalyzer.ingest.reading import NoTraceError
 from traceanalyzer.ingest.scratch import Scratch
@@ -106,8 +106,7 @@ def _listed(paths: Sequence[str]) -> list[_Listed]:
         else:
             for name, is_store in inputs.directory_entries(path):
                 reason = None if is_store else inputs.by_name(name)
-                size = Path(name).stat().st_size if reason else 0
-                skipped = Source(name, size, "unknown", None, 0, skipped=reason) if reason else None
+                skipped = Source(name, size_of(name), "unknown", None, 0, skipped=reason) if reason else None
                 found.append(_Listed(name, chosen=is_store, skipped=skipped))
     return found
 
@@ -149,7 +148,7 @@ class _Target:
                 place.mkdir(exist_ok=True)
                 each.rename(place / each.name)
         self._scratch.discard()
-        whole.publish(Path(self.output))
+        whole.publish(Path(self.output), private=False)
         places = [Path(self.output) if only else Path(self.output) / str(number) for number in range(len(names))]
         return [Store.read(place) for place in places]
 
@@ -225,13 +224,8 @@ def read_file(path: str, output: str, name: str) -> FileOutcome:
         read = ingest([path], cache=False, processes=0)
     except TraceError as error:
         return FileOutcome((), (), (), 0, 0, error=error.reason, no_trace=isinstance(error, NoTraceError))
-    metadata = [store.metadata for store in read.stores]
     # What holds for the set of ranks is told once, for all files together.
-    of_set = ranks.set_warnings(
-        [each.rank for each in metadata],
-        [each.source.path for each in metadata],
-        ranks.world_size([each.world_size for each in metadata]),
-    )
+    of_set = ranks.set_warnings([store.metadata for store in read.stores])
     names = tuple(f"{name}/{number}" for number in range(len(read.stores)))
     for store, place in zip(read.stores, names, strict=True):
         _deliver(store, output, place)
@@ -282,23 +276,18 @@ def _assembled(
         sources += outcome.sources
         warnings += outcome.warnings
         if outcome.error is not None:
-            size = (
-                0 if remote.is_remote(each.path) else Path(each.path).stat().st_size if Path(each.path).is_file() else 0
-            )
-            sources.append(Source(each.path, size, "unknown", None, 0, skipped=outcome.error))
+            sources.append(Source(each.path, size_of(each.path), "unknown", None, 0, skipped=outcome.error))
             if each.chosen or not outcome.no_trace:
                 errors.append(TraceError(each.path, outcome.error))
     if not names:
         target.discard()
-        raise errors[0] if errors else TraceError(", ".join(paths) or "input", "no trace found")
+        raise nothing_found(paths, errors, sources)
     warnings += [
         TraceWarning("skipped_file", f"{error.path} was skipped: {error.reason}", source=error.path) for error in errors
     ]
     stores = target.publish(names)
-    if len(stores) > 1 or len(paths) > 1 or any(Path(path).is_dir() for path in paths):
-        metadata = [store.metadata for store in stores]
-        job = ranks.world_size([each.world_size for each in metadata])
-        warnings += ranks.set_warnings([each.rank for each in metadata], [each.source.path for each in metadata], job)
+    if asks_for_ranks(paths, len(stores)):
+        warnings += ranks.set_warnings([store.metadata for store in stores])
     done = [outcome for outcome in outcomes if outcome is not None]
     effort = Effort(
         seconds,

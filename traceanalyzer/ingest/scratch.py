@@ -7,6 +7,9 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
+
+from traceanalyzer.files import permissions_of_new
 
 PREFIX = ".traceanalyzer-tmp-"
 LOCK_FILE = "lock"
@@ -28,9 +31,16 @@ class Scratch:
         _lock(self._lock)
         unnamed.rename(self.path / LOCK_FILE)
 
-    def publish(self, target: Path) -> Path:
-        """Rename the directory to ``target``; where another process was first, its directory stays."""
+    def publish(self, target: Path, *, private: bool = True) -> Path:
+        """Rename the directory to ``target``; where another process was first, its directory stays.
+
+        Args:
+            target: a path beside it.
+            private: whether only this user may look into it; else what is usual for new directories.
+        """
         (self.path / LOCK_FILE).unlink(missing_ok=True)
+        if not private:
+            self.path.chmod(permissions_of_new(0o777))
         try:
             self.path.rename(target)
         except OSError:
@@ -58,7 +68,9 @@ class Scratch:
 
 
 def remove_stale(parent: Path) -> None:
-    """Remove directories whose owner died."""
+    """Remove directories whose owner died; none where the system has no locks to tell by."""
+    if _locks() is None:
+        return
     for path in parent.glob(f"{PREFIX}*"):
         try:
             lock = os.open(path / LOCK_FILE, os.O_RDWR)
@@ -79,8 +91,15 @@ def _lock(descriptor: int) -> None:
     Raises:
         OSError: another process holds it.
     """
+    locks = _locks()
+    if locks is not None:
+        locks.flock(descriptor, locks.LOCK_EX | locks.LOCK_NB)
+
+
+def _locks() -> Any:
+    """Return the module of file locks; null where the system has none (Windows)."""
     try:
         import fcntl
     except ImportError:
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return None
+    return fcntl

@@ -17,6 +17,12 @@ from traceanalyzer.problems import TraceError
 METADATA_FILE = "trace.json"
 
 
+class _Version(msgspec.Struct):
+    """What is read first: other versions may have other keys."""
+
+    schema: int
+
+
 class Manifest(msgspec.Struct):
     """Content of the metadata file.
 
@@ -52,16 +58,17 @@ class Store:
             TraceError: it is damaged, or was written by another version.
         """
         try:
-            manifest = msgspec.json.decode((directory / METADATA_FILE).read_bytes(), type=Manifest)
+            text = (directory / METADATA_FILE).read_bytes()
+            if msgspec.json.decode(text, type=_Version).schema != SCHEMA_VERSION:
+                raise TraceError(
+                    str(directory), "the store was written by another version of traceanalyzer: ingest the trace again"
+                )
+            manifest = msgspec.json.decode(text, type=Manifest)
             whole = all((directory / name).stat().st_size == size for name, size in manifest.files.items())
         except (OSError, msgspec.MsgspecError) as error:
             raise TraceError(str(directory), f"not a readable store: {error}") from error
         if not whole:
             raise TraceError(str(directory), "the store is damaged: ingest the trace again")
-        if manifest.schema != SCHEMA_VERSION:
-            raise TraceError(
-                str(directory), "the store was written by another version of traceanalyzer: ingest the trace again"
-            )
         return cls(directory, manifest.metadata, tuple(manifest.window_starts))
 
     def renamed(self, old: str, new: str) -> Store:
