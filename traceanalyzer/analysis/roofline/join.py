@@ -102,10 +102,11 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
         says where shapes took precedence, as model_flops and model_bytes.
     """
     from_shapes = _with_messages(_priced_shapes(kernels, ceilings), ceilings, whole=ops is not None)
-    grouped = from_shapes.with_columns(
-        group_ns=pl.col("dur_ns").sum().over(GROUP),
-        group_kernels=pl.len().over(GROUP),
-        shaped=(pl.col("source") == "shapes").any().over(GROUP).fill_null(False),
+    grouped = _with_sums(
+        from_shapes,
+        group_ns=pl.col("dur_ns").sum(),
+        group_kernels=pl.len(),
+        shaped=(pl.col("source") == "shapes").fill_null(False).any(),
     )
     if ops is None:
         nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in ("model_flops", "model_bytes")]
@@ -165,8 +166,11 @@ def _with_messages(kernels: pl.DataFrame, ceilings: Ceilings | None, *, whole: b
         whole: leave a group to the model where the trace does not state all of its collectives.
     """
     stated = pl.col("wire_bytes").is_not_null()
-    communicates = pl.col("role") == "communication"
-    use = stated & (stated | ~communicates).all().over(GROUP) if whole else stated
+    if not kernels["wire_bytes"].count():
+        return kernels
+    unstated = (~stated & (pl.col("role") == "communication")).fill_null(False)
+    use = stated & ~pl.col("partly_stated")
+    marked = _with_sums(kernels, partly_stated=unstated.any() if whole else pl.lit(False))
     link = ceilings.gpu.link_gbps if ceilings else None
     unknown = pl.lit(
         "" if link or not ceilings else f"\nthe bandwidth between GPUs is not known for {ceilings.gpu.name}"
@@ -182,8 +186,15 @@ def _with_messages(kernels: pl.DataFrame, ceilings: Ceilings | None, *, whole: b
         "source": pl.lit("shapes"),
         "notes": pl.col("message") + unknown,
     }
-    return kernels.with_columns(
+    return marked.with_columns(
         pl.when(use).then(value).otherwise(pl.col(name)).alias(name) for name, value in values.items()
+    ).drop("partly_stated")
+
+
+def _with_sums(kernels: pl.DataFrame, **sums: pl.Expr) -> pl.DataFrame:
+    """Add what is summed over each group to its kernels: by a join, since windows over five columns take seconds."""
+    return kernels.join(
+        kernels.group_by(GROUP).agg(**sums), on=GROUP, how="left", maintain_order="left", nulls_equal=True
     )
 
 
