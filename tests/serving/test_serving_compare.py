@@ -258,7 +258,7 @@ def test_csv_has_every_metric() -> None:
         ("a", "b", "c"),
         ("a", "b", "--json", "--csv"),
         ("a", "b", "--reference", "a"),
-        ("a", "b", "--plot", "p.pdf"),
+        ("a", "b", "--plot", "p.gif"),
         ("--layouts", "tp=a"),
         ("--layouts", "tp=a", "b"),
         ("--layouts", "tp=a", "tp=b"),

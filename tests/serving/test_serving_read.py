@@ -233,12 +233,27 @@ def test_tables_are_read_by_their_headings(save: Save, table: str) -> None:
 def test_a_success_rate_tells_failures(save: Save) -> None:
     table = "| Conc. | RPS | Success Rate |\n|--|--|--|\n| 1 | 0.5 | 100.0% |\n| 2 | 0.9 | 97.5% |\n"
     good, bad = read(save("table.md", table)).results
-    assert good.failed == 0
-    assert bad.failed == 25_000
+    assert (good.failed, good.success) == (0, 1.0)
+    assert (bad.failed, bad.completed, bad.success) == (None, None, 0.975), "a share counts nothing"
     after = save("after.md", table.replace("97.5", "100.0"))
     found = document("compare", str(Path(after).with_name("table.md")), after)
     (told,) = [w["message"] for w in found["warnings"] if w["code"] == "failed_requests"]
     assert "2.5% of the requests failed" in told
+
+
+def test_a_success_rate_without_counts_contradicts_nothing(save: Save) -> None:
+    heading = "concurrency,rps,output_tokens_per_s,total_output_tokens,duration_s,success_rate"
+    path = save("table.csv", f"{heading}\n8,2.0,200,12000,60,97.5%\n")
+    found = document("show", path)
+    assert [warning["code"] for warning in found["warnings"]] == ["failed_requests"]
+    assert run("show", path).stdout.count("97.5 %") == 1
+    (one,) = found["series"][0]["results"]
+    assert (one["completed"], one["failed"]) == (None, None)
+
+
+def test_a_success_rate_with_the_number_of_requests_counts_the_failed(save: Save) -> None:
+    found = only(save("table.csv", "concurrency,rps,requests,success_rate\n8,2.0,200,0.975\n"))
+    assert (found.prompts, found.completed, found.failed) == (200, 195, 5)
 
 
 def test_several_tables_of_an_article_are_told_apart(save: Save) -> None:
@@ -260,8 +275,18 @@ def test_a_compressed_result_is_read(tmp_path: Path) -> None:
     path = tmp_path / "result.json.gz"
     path.write_bytes(gzip.compress(json.dumps(result()).encode()))
     assert only(str(path)).load.concurrency == 8.0
-    path.write_bytes(path.read_bytes()[:60])
-    assert "cannot be read" in error_line(run("show", str(path)))
+    whole = path.read_bytes()
+    for damaged in (whole[:60], whole[:40] + b"\xff\xff\xff\xff" + whole[44:]):
+        path.write_bytes(damaged)
+        assert "cannot be read" in error_line(run("show", str(path)))
+
+
+def test_a_list_longer_than_any_file_name_is_read(save: Save, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = [f"a-run-with-a-long-name-{number:02}.json" for number in range(20)]
+    for name in names:
+        save(name, result())
+    monkeypatch.chdir(tmp_path)
+    assert len(read(",".join(names)).results) == 20
 
 
 def test_what_a_run_printed_does_not_count_beside_what_it_saved(save: Save) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 from collections.abc import Callable
@@ -164,6 +165,25 @@ def test_utilisation_stands_beside_both_sides(save: Save) -> None:
     table = run("compare", path, path, *logs).stdout
     assert "PCIe rx MB/s" in table
     assert run("compare", path, path, "--utilisation", "tp=x").exit_code == 2
+
+
+def test_a_log_written_by_powershell_or_compressed_is_read(tmp_path: Path, save: Save) -> None:
+    log = "index, utilization.gpu [%]\n0, 50 %\n0, 70 %\n"
+    plain, packed = tmp_path / "gpu.csv", tmp_path / "gpu.csv.gz"
+    plain.write_text(log, encoding="utf-16")
+    packed.write_bytes(gzip.compress(log.encode()))
+    path = save("result.json", result())
+    found = document("show", path, "--utilisation", str(plain), "--utilisation", str(packed))
+    assert [one["gpu_percent"] for one in found["utilisation"]] == [60.0, 60.0]
+
+
+def test_layouts_are_called_by_their_names_in_what_is_told(save: Save) -> None:
+    paths = {"tp": save("tp.json", result(failed=4, completed=60)), "pp": save("pp.json", result(request_rate=8.0))}
+    found = document("compare", "--layouts", *(f"{name}={path}" for name, path in paths.items()))
+    told = " | ".join(warning["message"] for warning in found["warnings"])
+    assert "tp: 4 of 64 requests failed" in told
+    assert "request_rate differs (inf tp, 8 pp)" in told
+    assert "before" not in told
 
 
 def test_a_log_without_known_columns_is_one_line(save: Save) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from rich.console import Group as Parts
@@ -227,12 +228,13 @@ def _cell(point: Group, metric: str, notes: dict[str, None]) -> str:
 
 
 def _success(point: Group) -> str:
-    failed = [run.failed for run in point.results]
-    if any(count is None for count in failed):
-        return "n/a"
-    lost = sum(count or 0 for count in failed)
-    answered = sum(run.completed or 0 for run in point.results)
-    return percent(1.0 if lost == 0 else answered / (answered + lost))
+    """Share of requests that succeeded, over all runs; n/a where one does not tell."""
+    runs = point.results
+    counted = [(r.completed, r.completed + r.failed) for r in runs if r.completed is not None and r.failed is not None]
+    if len(counted) == len(runs) and any(sent for _, sent in counted):
+        return percent(sum(done for done, _ in counted) / sum(sent for _, sent in counted))
+    shares = [run.success for run in runs if run.success is not None]
+    return percent(fmean(shares)) if len(shares) == len(runs) else "n/a"
 
 
 def _load_name(point: Group) -> str:

@@ -58,7 +58,7 @@ def failed(results: Iterable[ServingResult]) -> tuple[TraceWarning, ...]:
     return tuple(
         TraceWarning("failed_requests", message, result.where, count=result.failed)
         for result in results
-        if result.failed
+        if result.has_failures
     )
 
 

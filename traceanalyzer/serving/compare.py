@@ -8,7 +8,7 @@ from typing import Literal
 
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.serving.checks import check
-from traceanalyzer.serving.fairness import Difference, differences, failures, unfair, unstated
+from traceanalyzer.serving.fairness import Difference, differences, faults, unstated
 from traceanalyzer.serving.grouping import Group, pair
 from traceanalyzer.serving.metrics import Direction, direction, sort_key
 from traceanalyzer.serving.noise import LEVEL, Estimate, difference_half_width, estimate
@@ -82,13 +82,12 @@ def compare(before: Sequence[ServingResult], after: Sequence[ServingResult]) -> 
         kinds = " and ".join(f"bench {'/'.join(sorted({r.kind for r in side}))}" for side in (before, after))
         raise TraceError(after[0].source, f"cannot be compared: the sides are of different benchmarks ({kinds})")
     pairs, single = pair(before, after)
-    broken = [w for pair_ in pairs for w in (*failures(*pair_), *unfair(*pair_))]
-    fair = {id(pair_[0]): not (failures(*pair_) or unfair(*pair_)) for pair_ in pairs}
-    changes = tuple(row for b, a in pairs for row in _changes(b, a, fair[id(b)]))
-    warnings = [*_distinct(broken), *unstated(pairs), *_unpaired(single)]
+    broken = [faults(b, a) for b, a in pairs]
+    changes = tuple(row for (b, a), told in zip(pairs, broken, strict=True) for row in _changes(b, a, fair=not told))
+    warnings = [*dict.fromkeys(w for told in broken for w in told), *unstated(pairs), *_unpaired(single)]
     warnings += [w for result in (*before, *after) for w in check(result)]
     return Comparison(
-        comparable=not broken,
+        comparable=not any(broken),
         differences=differences(pairs),
         changes=changes,
         method=_method(pairs),
@@ -105,7 +104,7 @@ def estimates(group: Group, metric: str) -> Estimate | None:
     return estimate(values, max(run.resolution.get(metric, 0.0) for run in group.results))
 
 
-def _changes(before: Group, after: Group, fair: bool) -> list[Change]:
+def _changes(before: Group, after: Group, *, fair: bool) -> list[Change]:
     keys = {key for side in (before, after) for run in side.results for key in run.metrics}
     same_prompts = len({run.prompts for side in (before, after) for run in side.results}) == 1
     rows = []
@@ -162,7 +161,3 @@ def _unpaired(names: Sequence[str]) -> list[TraceWarning]:
     if not names:
         return []
     return [TraceWarning("unpaired", f"on one side only, not compared: {'; '.join(names)}", count=len(names))]
-
-
-def _distinct(warnings: Iterable[TraceWarning]) -> list[TraceWarning]:
-    return list(dict.fromkeys(warnings))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from traceanalyzer.problems import TraceWarning
-from traceanalyzer.serving.grouping import Group, shown
+from traceanalyzer.serving.grouping import SIDES, Group, shown
 from traceanalyzer.serving.result import ServingResult, Setting
 
 # Settings that say what work was done; others (model, parallelism, flags) are what a comparison is about.
@@ -28,48 +28,52 @@ class Difference:
     after: tuple[Setting, ...]
 
 
-def failures(before: Group, after: Group) -> list[TraceWarning]:
+def faults(before: Group, after: Group, names: tuple[str, str] = SIDES) -> list[TraceWarning]:
+    """Tell why two groups are not comparable, if they are not; ``names`` is what to call them."""
+    return [*_failures(before, after, names), *_unlike_work(before, after, names)]
+
+
+def _failures(before: Group, after: Group, names: tuple[str, str]) -> list[TraceWarning]:
     """Tell the requests that failed, for each side and run."""
-    told = []
-    for side, group in (("before", before), ("after", after)):
-        for run in group.results:
-            if run.failed:
-                of = f"{run.failed:,} of {run.prompts:,}" if run.prompts else f"{run.failed:,}"
-                if run.prompts is None and run.completed is not None:
-                    of = f"{run.failed / (run.failed + run.completed):.1%} of the"
-                done = f" ({run.completed:,} completed)" if run.prompts and run.completed is not None else ""
-                message = (
-                    f"{side}: {of} requests failed{done}; the figures cover only those that succeeded, so the sides "
-                    "are not comparable"
-                )
-                told.append(TraceWarning("failed_requests", message, run.where, count=run.failed))
-    return told
-
-
-def unfair(before: Group, after: Group) -> list[TraceWarning]:
-    """Tell settings of the workload that differ, and mean lengths more than 5 % apart."""
-    told = [
+    return [
         TraceWarning(
-            "different_workload",
-            f"{d.setting} differs ({_list(d.before)} before, {_list(d.after)} after); the sides did different work and "
-            "are not comparable",
+            "failed_requests",
+            f"{name}: {_failed(run)}; the figures cover only those that succeeded, so the sides are not comparable",
+            run.where,
+            count=run.failed,
         )
+        for name, group in zip(names, (before, after), strict=True)
+        for run in group.results
+        if run.has_failures
+    ]
+
+
+def _failed(run: ServingResult) -> str:
+    if run.failed is None:
+        return f"{1 - (run.success or 0.0):.1%} of the requests failed"
+    of = f" of {run.prompts:,}" if run.prompts else ""
+    done = f" ({run.completed:,} completed)" if run.prompts and run.completed is not None else ""
+    return f"{run.failed:,}{of} requests failed{done}"
+
+
+def _unlike_work(before: Group, after: Group, names: tuple[str, str]) -> list[TraceWarning]:
+    """Tell settings of the workload that differ, and mean lengths more than 5 % apart."""
+    first, second = names
+    told = [
+        f"{d.setting} differs ({_list(d.before)} {first}, {_list(d.after)} {second})"
         for d in _differences(before, after)
         if WORKLOAD.fullmatch(d.setting)
     ]
-    if any(run.failed for group in (before, after) for run in group.results):
-        return told
-    for what, length in (("prompt", _input_length), ("output", _output_length)):
-        b, a = _mean(before.results, length), _mean(after.results, length)
-        if b and a and abs(a - b) > LENGTH_TOLERANCE * max(a, b):
-            told.append(
-                TraceWarning(
-                    "different_workload",
-                    f"the mean {what} length differs ({b:.4g} tokens before, {a:.4g} after); the sides did different "
-                    "work and are not comparable",
-                )
-            )
-    return told
+    # Where requests failed, the lengths are those of the others.
+    if not any(run.has_failures for group in (before, after) for run in group.results):
+        for what, length in (("prompt", _input_length), ("output", _output_length)):
+            b, a = _mean(before.results, length), _mean(after.results, length)
+            if b and a and abs(a - b) > LENGTH_TOLERANCE * max(a, b):
+                told.append(f"the mean {what} length differs ({b:.4g} tokens {first}, {a:.4g} {second})")
+    return [
+        TraceWarning("different_workload", f"{what}; the sides did different work and are not comparable")
+        for what in told
+    ]
 
 
 def differences(pairs: Iterable[tuple[Group, Group]]) -> tuple[Difference, ...]:

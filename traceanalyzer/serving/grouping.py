@@ -9,6 +9,7 @@ from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.result import UNLIMITED, Load, ServingResult, Setting
 
 LOAD_SETTINGS = ("max_concurrency", "request_rate")
+SIDES = ("before", "after")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +84,14 @@ def group(results: Iterable[ServingResult], by: Sequence[str] = ()) -> list[Grou
 
 
 def pair(
-    before: Sequence[ServingResult], after: Sequence[ServingResult]
+    before: Sequence[ServingResult], after: Sequence[ServingResult], names: tuple[str, str] = SIDES
 ) -> tuple[list[tuple[Group, Group]], list[str]]:
     """Pair the groups of two sides by load and by the settings that vary within a side.
+
+    Args:
+        before: one side.
+        after: the other.
+        names: what to call them.
 
     Returns:
         the pairs, and the names of groups without a partner. One group on each side is a pair whatever its load.
@@ -97,16 +103,18 @@ def pair(
     sides = [group(side, by) for side in (before, after)]
     if len(sides[0]) == len(sides[1]) == 1:
         return [(sides[0][0], sides[1][0])], []
-    for name, groups in zip(("before", "after"), sides, strict=True):
-        _refuse_mixture(name, groups, sides[0] if name == "after" else sides[1], by)
+    for name, groups, others in zip(names, sides, reversed(sides), strict=True):
+        _refuse_mixture(name, groups, others, by)
     keyed = [{(g.load, tuple(g.where.get(key) for key in by)): g for g in side} for side in sides]
     common = [key for key in keyed[0] if key in keyed[1]]
     if not common:
-        told = [", ".join(g.name for g in side) for side in sides]
-        raise TraceError(before[0].source, f"no load in common: before has {told[0]}; after has {told[1]}")
+        told = "; ".join(
+            f"{name} has {', '.join(g.name for g in side)}" for name, side in zip(names, sides, strict=True)
+        )
+        raise TraceError(before[0].source, f"no load in common: {told}")
     single = [
         f"{name}: {g.name}"
-        for name, side in zip(("before", "after"), keyed, strict=True)
+        for name, side in zip(names, keyed, strict=True)
         for key, g in side.items()
         if key not in common
     ]
@@ -119,10 +127,10 @@ def _refuse_mixture(name: str, groups: Sequence[Group], others: Sequence[Group],
         values = {g.where.get(key) for g in groups}
         if len(values) > 1 and not values & {g.where.get(key) for g in others}:
             listed = ", ".join(sorted(shown(value) for value in values))
+            pick = f"; pick one with --select-{name} {key}=VALUE" if name in SIDES else f" ({name})"
             raise TraceError(
                 groups[0].results[0].source,
-                f"holds results of the same load with different {key} ({listed}); pick one with "
-                f"--select-{name} {key}=VALUE",
+                f"holds results of the same load with different {key} ({listed}){pick}",
             )
 
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.serving.checks import check
 from traceanalyzer.serving.compare import estimates
-from traceanalyzer.serving.fairness import failures, unfair
+from traceanalyzer.serving.fairness import faults
 from traceanalyzer.serving.grouping import Group, pair
 from traceanalyzer.serving.metrics import Direction, direction
 from traceanalyzer.serving.result import Load, ServingResult
@@ -62,24 +62,17 @@ def compare_layouts(layouts: Mapping[str, tuple[ServingResult, ...]], reference:
     warnings: dict[TraceWarning, None] = {}
     comparable = True
     for before, after in names:
-        pairs, single = pair(layouts[before], layouts[after])
-        broken = [w for p in pairs for w in (*failures(*p), *unfair(*p))]
-        comparable = comparable and not broken
-        told = [TraceWarning(w.code, _named(w.message, before, after), w.source, w.count) for w in broken]
+        pairs, single = pair(layouts[before], layouts[after], (before, after))
+        told = [warning for two in pairs for warning in faults(*two, (before, after))]
+        comparable = comparable and not told
         if single:
-            message = f"{before} and {after}: not in both, left out: {_named('; '.join(single), before, after)}"
+            message = f"{before} and {after}: not in both, left out: {'; '.join(single)}"
             told.append(TraceWarning("unpaired", message, count=len(single)))
         warnings.update(dict.fromkeys(told))
         ratios += _ratios(before, after, pairs)
     for runs in layouts.values():
         warnings.update(dict.fromkeys(w for run in runs for w in check(run)))
     return LayoutComparison(layouts, tuple(ratios), _best(layouts), comparable, tuple(warnings))
-
-
-def _named(message: str, before: str, after: str) -> str:
-    """Say the layouts' names where a message says before and after."""
-    message = message.replace("before: ", f"{before}: ").replace("after: ", f"{after}: ")
-    return message.replace(" before,", f" {before},").replace(" after)", f" {after})")
 
 
 def _ratios(reference: str, layout: str, pairs: Sequence[tuple[Group, Group]]) -> list[LayoutRatio]:
@@ -103,7 +96,7 @@ def _best(layouts: Mapping[str, Sequence[ServingResult]]) -> dict[Load, tuple[st
     speeds: dict[Load, dict[str, list[float]]] = {}
     for name, runs in layouts.items():
         for run in runs:
-            if "output_throughput" in run.metrics and not run.failed:
+            if "output_throughput" in run.metrics and not run.has_failures:
                 speeds.setdefault(run.load, {}).setdefault(name, []).append(run.metrics["output_throughput"])
     means = {load: {n: sum(v) / len(v) for n, v in by_name.items()} for load, by_name in speeds.items()}
     return {

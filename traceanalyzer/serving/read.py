@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -13,13 +12,13 @@ from typing import Any
 
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.serving.console_text import from_console, holds_console_result
+from traceanalyzer.serving.files import exists, text_of
 from traceanalyzer.serving.records import from_object
 from traceanalyzer.serving.result import ServingResult
 from traceanalyzer.serving.tables import from_csv, from_markdown
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".log", ".md", ".json.gz", ".jsonl.gz")
 RUN_FILE = re.compile(r"run=\d+\.json")
-LARGEST_BYTES = 1 << 30
 ENOUGH_TO_RECOGNISE = 5
 
 
@@ -81,7 +80,7 @@ def _prints(printed: ServingResult, saved: ServingResult) -> bool:
 
 def _expand(path: str) -> list[Path]:
     """Turn one argument into existing paths: a plain path, a pattern, or a list with commas."""
-    if Path(path).exists():
+    if exists(path):
         return [Path(path)]
     # Path.glob takes no absolute pattern.
     matched = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []  # noqa: PTH207
@@ -132,15 +131,15 @@ def _made_from_runs(path: Path, sweeps: set[Path]) -> bool:
 def _failure(path: Path) -> TraceWarning:
     """Say what a sweep wrote down about a run that failed."""
     try:
-        told = json.loads(_text(path))
+        told = json.loads(text_of(path))
         reason = f"{told.get('error_type', 'error')}: {told.get('error', '')}"
-    except (ValueError, AttributeError, TraceError):
+    except (ValueError, RecursionError, AttributeError, TraceError):
         reason = "no reason could be read"
     return TraceWarning("failed_run", f"a run of this sweep failed ({reason})", str(path))
 
 
 def _read_file(path: Path) -> Found:
-    text = _text(path)
+    text = text_of(path)
     source = str(path)
     start = text.lstrip()[:1]
     if start in {"{", "["}:
@@ -158,20 +157,6 @@ def _read_file(path: Path) -> Found:
             "such as concurrency, rps, output_tokens_per_s, mean_ttft_s",
         )
     return Found(tuple(results), tuple(warnings))
-
-
-def _text(path: Path) -> str:
-    """Decode a file: gzip or plain, UTF-8 or the UTF-16 that PowerShell writes; undecodable bytes are replaced."""
-    try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise TraceError(str(path), "is larger than 1 GiB, which no result file is")
-        data = path.read_bytes()
-        if data.startswith(b"\x1f\x8b"):
-            data = gzip.decompress(data)
-    except (OSError, EOFError) as error:
-        raise TraceError(str(path), f"cannot be read: {error}") from error
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    return data.decode(encoding, errors="replace")
 
 
 def _from_json(text: str, source: str, *, repeat: bool) -> tuple[list[ServingResult], list[TraceWarning]]:

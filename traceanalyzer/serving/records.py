@@ -58,6 +58,7 @@ def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> S
     resolution: dict[str, float] = {}
     settings: dict[str, Setting] = {}
     counts: dict[str, int | None] = {}
+    success: float | None = None
     for heading, cell in row.items():
         target = column(heading)
         text = str(cell).strip() if cell is not None else ""
@@ -72,14 +73,14 @@ def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> S
         elif target.key == "num_prompts":
             counts["num_prompts"] = _count(value)
         elif target.key == "success_rate":
-            counts["success"] = _percent(text, value)
+            success = _share(text, value)
         elif value is not None:
             metrics[target.key] = value * target.factor
             if isinstance(cell, str):
                 resolution[target.key] = half_unit(text) * target.factor
     if not metrics:
         return None
-    prompts, failed, completed = _requests(counts)
+    prompts, failed, completed = _requests(counts, success)
     return ServingResult(
         source=source,
         place=place,
@@ -89,6 +90,7 @@ def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> S
         prompts=prompts,
         completed=completed,
         failed=failed,
+        success_share=success if failed is None else None,
         input_tokens=counts.get("total_input_tokens"),
         output_tokens=counts.get("total_output_tokens"),
         resolution=resolution,
@@ -197,21 +199,20 @@ def _count(value: Any) -> int | None:
     return None if number is None or number < 0 else round(number)
 
 
-def _percent(text: str, value: float | None) -> int | None:
-    """Read a success rate, ``100.0%`` or ``1.0``, as parts of a million."""
+def _share(text: str, value: float | None) -> float | None:
+    """Read a success rate, ``99.5%`` or ``0.995``, as a share."""
     if value is None:
         return None
-    return round(value * 10_000) if text.endswith("%") or value > 1 else round(value * 1_000_000)
+    return value / 100 if text.endswith("%") or value > 1 else value
 
 
-def _requests(counts: Mapping[str, int | None]) -> tuple[int | None, int | None, int | None]:
-    """Return prompts, failed and completed requests of a row; a success rate alone counts per million."""
+def _requests(counts: Mapping[str, int | None], success: float | None) -> tuple[int | None, int | None, int | None]:
+    """Return prompts, failed and completed requests of a row, as far as counts and success rate tell them."""
     prompts, failed, completed = counts.get("num_prompts"), counts.get("failed"), counts.get("completed")
-    success = counts.get("success")
-    if failed is None and success is not None:
-        of = prompts if prompts is not None else 1_000_000
-        failed = of - round(of * success / 1_000_000)
-        return (prompts, failed, of - failed) if prompts is not None or failed else (None, 0, None)
-    if failed is None and prompts is not None and completed is not None:
-        failed = max(0, prompts - completed)
+    if failed is None and prompts is not None and (completed is not None or success is not None):
+        failed = prompts - (completed if completed is not None else round(prompts * (success or 0.0)))
+        failed = max(0, failed)
+        return prompts, failed, completed if completed is not None else prompts - failed
+    if failed is None and success == 1:
+        failed = 0
     return prompts, failed, completed

@@ -45,6 +45,7 @@ class ServingResult:
             requests/s. A figure that is absent or NaN in the file is absent here.
         settings: what the run was told to do, by key; ``max_concurrency`` may be ``unlimited``.
         prompts, completed, failed: requests; null where unknown.
+        success_share: share of requests that succeeded, where a file says it without counts; null elsewhere.
         input_tokens, output_tokens: totals over completed requests; null where unknown.
         resolution: half a unit of the last digit of figures that were read from rounded text.
         derived: metrics that were calculated from the per-request times in the file.
@@ -61,6 +62,7 @@ class ServingResult:
     prompts: int | None = None
     completed: int | None = None
     failed: int | None = None
+    success_share: float | None = None
     input_tokens: float | None = None
     output_tokens: float | None = None
     resolution: Mapping[str, float] = field(default_factory=dict)
@@ -73,6 +75,20 @@ class ServingResult:
     def load(self) -> Load:
         """The load of the run."""
         return Load(as_number(self.settings.get("max_concurrency")), as_number(self.settings.get("request_rate")))
+
+    @property
+    def success(self) -> float | None:
+        """Share of requests that succeeded; null where unknown."""
+        if self.failed is None:
+            return self.success_share
+        if self.failed == 0:
+            return 1.0
+        return None if self.completed is None else self.completed / (self.completed + self.failed)
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether requests are known to have failed, counted or not."""
+        return bool(self.failed) or (self.success_share is not None and self.success_share < 1)
 
     @property
     def where(self) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from traceanalyzer.problems import TraceError
+from traceanalyzer.serving.files import text_of
 from traceanalyzer.serving.result import as_number
 
 FIGURES = (
@@ -116,11 +117,7 @@ def read_utilisation(path: str) -> Utilisation:
     Raises:
         TraceError: the file cannot be read, or has no column that is known.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as error:
-        raise TraceError(path, f"cannot be read: {error.strerror or error}") from error
-    rows = [row for row in _rows(text) if row]
+    rows = [row for row in _rows(text_of(Path(path))) if row]
     heading = next((row for row in rows if _figures(row)), None)
     if heading is None:
         raise TraceError(
