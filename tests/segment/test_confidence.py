@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from traceanalyzer.segment.blocks import find_blocks
+from traceanalyzer.segment.confidence import in_a_trace
 from traceanalyzer.segment.vocabulary import encode
 from traceanalyzer.synthetic import BlockSpec
 from traceanalyzer.synthetic.random_specs import Limits, random_model
@@ -67,3 +68,11 @@ def test_right_answers_have_the_higher_confidence_nine_times_of_ten(trials: pl.D
     wrong = trials.filter(~pl.col("right"))["confidence"].to_numpy()
     above = (right[:, None] > wrong[None, :]).mean() + 0.5 * (right[:, None] == wrong[None, :]).mean()
     assert above > 0.9
+
+
+def test_a_step_of_a_trace_keeps_its_place_in_the_order() -> None:
+    ratings = [number / 1000 for number in range(1001)]
+    shown = [in_a_trace(rating) for rating in ratings]
+    assert all(earlier < later for earlier, later in itertools.pairwise(shown))
+    assert shown[0] >= 0
+    assert shown[-1] < 1

@@ -15,6 +15,7 @@ from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import kept
 from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
+from traceanalyzer.segment.confidence import in_a_trace
 from traceanalyzer.segment.consensus import consult
 from traceanalyzer.segment.cut import Cut, no_blocks
 from traceanalyzer.segment.inference import infer_steps, split_last
@@ -237,7 +238,8 @@ class _Cutter:
                 continue
             if key not in known:
                 known[key] = truncate(own, self._group(step, chain), whole) or self._cut(own, chain)
-            solved.append(self._by_modules(step, known[key]) or known[key])
+            cut = known[key]
+            solved.append(self._by_modules(step, cut) or replace(cut, confidence=in_a_trace(cut.confidence)))
         return solved
 
     def _cut(self, own: IntArray, chain: IntArray | None) -> Cut:
