@@ -100,6 +100,30 @@ def test_a_step_that_does_not_exist_is_wrong_usage(trace) -> None:
     assert "no step 99" in result.stderr
 
 
+@pytest.mark.parametrize("case", ["000_baseline.json", "305_pp2", "012_ranks.tar.gz"])
+def test_the_commands_that_ingest_offers_run(case) -> None:
+    lines = [line.split() for line in invoke("ingest", CASES / case).stdout.splitlines()]
+    offered = [words[1:] for words in lines if words[:1] == ["traceanalyzer"]]
+    assert len(offered) >= 4
+    assert (offered[0][0] == "ranks") is (case != "000_baseline.json")
+    for words in offered:
+        result = invoke(*words)
+        assert result.exit_code == 0, (words, result.output)
+
+
+def test_a_step_is_shown_as_one_and_not_as_the_whole_trace(trace) -> None:
+    shown = invoke("hotspots", trace, "--step", 1, "--phase", "decode").stdout
+    assert "of kernel time, step 1, by kernel" in shown
+    assert "whole trace" not in shown
+    assert "mean over" not in shown
+
+
+def test_a_step_of_another_phase_is_refused(trace) -> None:
+    refused = invoke("hotspots", trace, "--step", 1, "--phase", "prefill")
+    assert refused.exit_code == 2
+    assert "the phase of step 1 is decode" in refused.stderr
+
+
 def test_several_ranks_need_a_choice() -> None:
     refused = invoke("hotspots", CASES / "303_allreduce_wait", "--no-cache")
     assert refused.exit_code == 2

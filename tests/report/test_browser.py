@@ -102,6 +102,15 @@ def test_pages_open_without_messages_in_light_dark_and_on_a_phone(
     assert len(list(screenshots.glob("*.png"))) >= 9
 
 
+def test_figures_are_whole_where_there_is_room_for_them(browser: Any, pages: Pages, samples: Path) -> None:
+    page = pages(samples / "gptoss20b_decode_synthetic.json.gz")
+    cut_off = """return [...document.querySelectorAll(".plot .scroll")]
+        .filter(box => box.scrollWidth > box.clientWidth).map(box => box.getAttribute("aria-label"))"""
+    for width in (700, 901, 1000, 1100, 1181, 1280, 1600):
+        look(browser, page, width=width)
+        assert browser.execute_script(cut_off) == [], width
+
+
 def test_headings_sort_numbers_by_size_and_text_by_letter(browser: Any, pages: Pages, samples: Path) -> None:
     look(browser, pages(samples / "gptoss20b_decode_synthetic.json.gz"))
     assert press(browser, "kernels", "mean") == "descending"
@@ -215,4 +224,8 @@ def test_it_prints_in_light_colours_without_controls(browser: Any, pages: Pages,
     )
     assert colours == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
     assert not browser.find_element("css selector", "nav").is_displayed()
+    # A footer group would be repeated on every page, below rows that it is not the sum of.
+    shown = "return getComputedStyle(document.querySelector(arguments[0])).display"
+    assert browser.execute_script(shown, "tfoot") == "table-row-group"
+    assert browser.execute_script(shown, "thead") == "table-header-group"
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": features})

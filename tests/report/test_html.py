@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import shutil
 from collections.abc import Callable
-from html import escape
+from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from traceanalyzer.cli.main import cli
 from traceanalyzer.synthetic import generate, models, write
 
 Pages = Callable[..., Path]
@@ -192,6 +196,34 @@ def test_serving_results_stand_beside_the_trace_or_alone(pages: Pages, cases: Pa
     beside = read(pages(cases / "000_baseline.json", *results))
     assert {"hotspots", "serving"} <= set(section_ids(beside))
     assert "tok/s" in beside.text
+
+
+@pytest.mark.parametrize(
+    "arguments", [("000_baseline.json",), ("012_ranks.tar.gz",), ("303_allreduce_wait", "--rank", "1"), ("store",)]
+)
+def test_what_to_run_next_opens_the_trace_of_the_page(
+    pages: Pages, run: Run, cases: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    if arguments == ("store",):
+        moved = shutil.copy(cases / "000_baseline.json", tmp_path / "gone.json")
+        assert run("ingest", moved, "-o", tmp_path / "store").exit_code == 0
+        moved.unlink()
+        given = [tmp_path / "store"]
+    else:
+        given = [cases / one if (cases / one).exists() else one for one in arguments]
+    text = unescape(pages(*given).read_text(encoding="utf-8"))
+    (line,) = re.findall(r"<code>traceanalyzer (hotspots .*?)</code>", text)
+    shown = run(*shlex.split(line), "--json")
+    assert shown.exit_code == 0, shown.output
+    first = json.loads(shown.stdout)["rows"][0]
+    assert f"{first['per_step_us']:,.1f}" in text
+
+
+def test_what_came_through_a_pipe_is_not_offered_again(cases: Path, tmp_path: Path) -> None:
+    text = (cases / "000_baseline.json").read_bytes()
+    page = tmp_path / "page.html"
+    assert CliRunner().invoke(cli, ["report", "-", "-o", str(page)], input=text).exit_code == 0
+    assert "<code>traceanalyzer hotspots DIR" in page.read_text(encoding="utf-8")
 
 
 def test_warnings_name_their_place(pages: Pages, cases: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,14 @@ def test_strips_of_any_length_keep_their_labels_apart(tmp_path: Path, layers: in
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
+@pytest.mark.parametrize("width", [6.2, style.WIDTH])
+def test_titles_of_two_devices_stay_within_the_figure(cases: Path, width: float) -> None:
+    figure = block_strip(segment(open_case(cases / "113_two_gpus.json.gz")), rank=12, width=width)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert ["GPU 0" in titles[0], "GPU 1" in titles[1]] == [True, True]
+    assert sticks_out(figure) < 0.02
+
+
 def test_a_trace_without_blocks_is_refused(cases: Path) -> None:
     with pytest.raises(TraceError, match="no transformer blocks"):
         block_strip(segment(open_case(cases / "213_no_repeats.json")))
@@ -135,10 +144,24 @@ def test_bars_of_gaps_add_up_to_the_idle_time(cases: Path) -> None:
     assert {text.get_text() for text in figure.legends[0].texts} == {"launched late by the host", "waited on the GPU"}
 
 
-def test_a_trace_without_gaps_still_has_a_plot(cases: Path) -> None:
-    figure = gaps_by_kernel(idle(open_case(cases / "109_cpu_only.json")))
+def test_idle_time_that_is_unknown_is_no_idle_time_of_zero(cases: Path, run: Run) -> None:
+    trace = cases / "109_cpu_only.json"
+    figure = gaps_by_kernel(idle(open_case(trace)))
     assert sticks_out(figure) < 0.02
-    assert "0 ns" in " ".join(text.get_text() for text in texts(figure))
+    for shown in (" ".join(text.get_text() for text in texts(figure)), run("idle", trace).stdout):
+        assert "no GPU work was recorded, so idle time is unknown" in shown
+        assert "0 ns" not in shown
+        assert "no gaps" not in shown
+
+
+def test_a_trace_without_gaps_still_has_a_plot(sample: Trace) -> None:
+    found = idle(sample)
+    figure = gaps_by_kernel(replace(found, gaps=found.gaps.clear()))
+    assert sticks_out(figure) < 0.02
+    assert {text.get_text() for text in texts(figure)} == {
+        "Gaps on the GPU: 0 ns, by the kernel that ends them",
+        "no gaps",
+    }
 
 
 def test_a_rank_is_as_long_as_its_recording(cases: Path) -> None:

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from traceanalyzer.report.blocks import document
+from traceanalyzer.report.exports.tracks import tracks_of
 from traceanalyzer.report.html.gather import gather_trace
 from traceanalyzer.report.html.strip import strips_of
 from traceanalyzer.report.plots import block_strip
 from traceanalyzer.report.step_groups import step_groups
-from traceanalyzer.report.tracks import tracks_of
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.synthetic import BlockSpec, ModelSpec, TraceSpec, Truth, decode_steps, models
 from traceanalyzer.trace import Trace
@@ -61,6 +62,11 @@ def test_the_plot_has_a_strip_a_depth_and_marks_the_slow_block_in_its_own(trace:
     assert [one.get_title(loc="left").split(" ")[0] for one in axes] == ["16", "6"]
     marked = [[text.get_text() for text in one.texts if "%" in text.get_text()] for one in axes]
     assert [len(texts) for texts in marked] == [0, 1]
+
+
+def test_the_document_says_of_which_depth_a_block_is_unusual(trace: Trace) -> None:
+    (timeline,) = document([(0, segment(trace))], ())["timelines"]
+    assert [(one["blocks"], one["steps"], one["block"]) for one in timeline["outliers"]] == [(6, 3, 4)]
 
 
 def test_tracks_mark_the_slow_block_in_steps_of_its_depth_only(trace: Trace) -> None:

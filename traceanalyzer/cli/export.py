@@ -75,7 +75,7 @@ def perfetto(paths: tuple[str, ...], output: Path, rank: int | None, no_cache: b
 
     Open the file in ui.perfetto.dev or chrome://tracing. The events of the trace stay as they are.
     """
-    from traceanalyzer.report.perfetto import export as write
+    from traceanalyzer.report.exports.perfetto import export as write
 
     trace = open_one(paths, rank=rank, no_cache=no_cache)
     show_warnings(warnings_of(trace))

@@ -75,6 +75,7 @@ def hotspots(
 
     refuse_both(as_json, as_csv)
     trace = open_one(paths, rank=rank, no_cache=no_cache)
+    _refuse_other_phase(trace, step, phase)
     try:
         found = rank_kernels(trace, by=by, phase=phase, step=step)
     except ValueError as error:
@@ -97,7 +98,19 @@ def hotspots(
         emit_json(report.document(found, findings, compiled, bounds))
         return
     screen = console()
-    screen.print(report.render(found, findings, compiled, bounds, by, limit or found.rows.height, screen.width))
+    screen.print(report.render(found, findings, compiled, bounds, by, limit or found.rows.height, screen.width, step))
+
+
+def _refuse_other_phase(trace: Trace, step: int | None, phase: str | None) -> None:
+    """Stop with a usage error where --step names a step of another phase than --phase."""
+    if step is None or phase is None:
+        return
+    from traceanalyzer.segment import segment
+
+    steps = segment(trace).only(step=step).steps
+    phases = steps["phase"].unique(maintain_order=True).to_list()
+    if phases and phase not in phases:
+        raise click.UsageError(f"no step fits --step and --phase: the phase of step {step} is {' or '.join(phases)}")
 
 
 def with_bounds(

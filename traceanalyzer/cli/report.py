@@ -80,7 +80,9 @@ def _two(paths: tuple[str, ...], request: Request, rank: int | None, no_cache: b
     from traceanalyzer.report.html import PageData, gather_diff
 
     before, after = (_view(open_one([path], rank=rank, no_cache=no_cache), request) for path in paths)
-    return PageData(sides=gather_diff(before, after, request.phase))
+    return PageData(
+        sides=gather_diff(before, after, request.phase), again=_again(paths[1:], after.trace, alone=rank is None)
+    )
 
 
 def _one(paths: tuple[str, ...], request: Request, rank: int | None, no_cache: bool) -> PageData:
@@ -93,7 +95,29 @@ def _one(paths: tuple[str, ...], request: Request, rank: int | None, no_cache: b
     view = _view(_chosen(traces, rank), request)
     ranks, told = gather_ranks(traces)
     # The view's warnings have been shown.
-    return PageData(trace=view, ranks=ranks, warnings=tuple(one for one in told if one not in view.warnings))
+    own = tuple(one for one in told if one not in view.warnings)
+    again = _again(paths, view.trace, alone=len(traces) == 1)
+    return PageData(trace=view, ranks=ranks, warnings=own, again=again)
+
+
+def _again(paths: tuple[str, ...], trace: Trace, *, alone: bool) -> str:
+    """Return the arguments with which another command opens a trace.
+
+    They are the path given where it holds nothing else, else the trace's own file, else all paths and its rank.
+    """
+    import shlex
+
+    from traceanalyzer.ingest.pipes import is_pipe
+    from traceanalyzer.report.text import visible
+
+    if any(map(is_pipe, paths)):
+        # What came through a pipe is gone; `ingest --output DIR` would have kept it.
+        return "DIR"
+    own = trace.metadata.source.path
+    if not alone and Path(own).is_file():
+        return shlex.quote(visible(own))
+    words = [shlex.quote(visible(path)) for path in paths]
+    return " ".join(words if alone or trace.rank is None else [*words, f"--rank {trace.rank}"])
 
 
 def _chosen(traces: TraceSet, rank: int | None) -> Trace:

@@ -40,7 +40,8 @@ def with_groups(calls: pl.DataFrame, layout: Layout, ranks: Sequence[int]) -> tu
     group = pl.col("members").replace_strict(present, return_dtype=pl.String) if present else pl.col("members")
     parts = [told.with_columns(group=group)]
     basis = dict.fromkeys(present.values(), "process group in the trace")
-    for (kind, _), own in untold.group_by("kind", "name"):
+    # In order: how a group is known is told by the first kind of call that has it.
+    for (kind, _), own in untold.group_by("kind", "name", maintain_order=True):
         groups, how = _groups_for(str(kind), own, layout, ranks)
         texts = {rank: json.dumps(list(group)) for rank, group in groups.items()}
         parts.append(own.with_columns(group=pl.col("rank").replace_strict(texts, return_dtype=pl.String)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -39,13 +40,13 @@ def document(ranks: Sequence[tuple[int | None, Segmentation]], warnings: Iterabl
 
 def _timelines(rank: int | None, found: Segmentation) -> Iterator[dict[str, Any]]:
     outliers = find_outliers(found)
-    roles = _roles(found)
+    parts = _Parts.of(found)
     for device in found.steps["device"].unique(maintain_order=True).to_list():
         own = found.steps.filter(pl.col("device").eq_missing(pl.lit(device, dtype=pl.Int32)))
         yield {
             "rank": rank,
             "device": device,
-            "steps": [_step(step, found, roles) for step in own.iter_rows(named=True)],
+            "steps": [_step(step, parts) for step in own.iter_rows(named=True)],
             "outliers": [_outlier(outlier) for outlier in outliers if outlier.device == device],
         }
 
@@ -53,6 +54,8 @@ def _timelines(rank: int | None, found: Segmentation) -> Iterator[dict[str, Any]
 def _outlier(outlier: Outlier) -> dict[str, Any]:
     return {
         "phase": outlier.phase,
+        "blocks": outlier.blocks,
+        "steps": outlier.steps,
         "block": outlier.block,
         "kind": outlier.kind,
         "time_us": us(outlier.time_ns),
@@ -63,28 +66,59 @@ def _outlier(outlier: Outlier) -> dict[str, Any]:
     }
 
 
-def _of_step(frame: pl.DataFrame, step: dict[str, Any]) -> pl.DataFrame:
-    same_device = pl.col("device").eq_missing(pl.lit(step["device"], dtype=pl.Int32))
-    return frame.filter(same_device, pl.col("step") == step["step"])
+_Place = tuple[Any, ...]
 
 
-def _roles(found: Segmentation) -> dict[tuple[int | None, int, int], dict[str, float]]:
-    """Kernel time of every block by role, in µs."""
+@dataclass(frozen=True)
+class _Parts:
+    """What the steps are made of, looked up once for all of them.
+
+    Attributes:
+        blocks: by device and step: rows of ``Segmentation.blocks``.
+        roles: by device, step and block: kernel time by role, in µs.
+        sections: by device, step and section: what the document says of it.
+    """
+
+    blocks: dict[_Place, list[dict[str, Any]]]
+    roles: dict[_Place, dict[str, float]]
+    sections: dict[_Place, dict[str, Any]]
+
+    @classmethod
+    def of(cls, found: Segmentation) -> _Parts:
+        """Collect the parts of all steps."""
+        blocks: dict[_Place, list[dict[str, Any]]] = {}
+        for block in found.blocks.iter_rows(named=True):
+            blocks.setdefault((block["device"], block["step"]), []).append(block)
+        return cls(blocks, _roles(found), _sections(found))
+
+
+def _roles(found: Segmentation) -> dict[_Place, dict[str, float]]:
     sums = (
         found.events.filter(pl.col("block").is_not_null(), "is_kernel")
         .group_by("device", "step", "block", "role", maintain_order=True)
         .agg(pl.col("dur_ns").sum())
     )
-    roles: dict[tuple[int | None, int, int], dict[str, float]] = {}
+    roles: dict[_Place, dict[str, float]] = {}
     for device, step, block, role, dur in sums.iter_rows():
         roles.setdefault((device, step, block), {})[role] = dur / 1000
     return roles
 
 
-def _step(
-    step: dict[str, Any], found: Segmentation, roles: dict[tuple[int | None, int, int], dict[str, float]]
-) -> dict[str, Any]:
-    events = _of_step(found.events, step)
+def _sections(found: Segmentation) -> dict[_Place, dict[str, Any]]:
+    sums = (
+        found.events.filter(pl.col("step").is_not_null())
+        .group_by("device", "step", "section")
+        .agg(pl.len(), kernels=pl.col("is_kernel").sum(), kernel_sum_ns=pl.col("dur_ns").filter("is_kernel").sum())
+    )
+    return {
+        (device, step, section): {"events": events, "kernels": kernels, "kernel_sum_us": us(kernel_sum_ns)}
+        for device, step, section, events, kernels, kernel_sum_ns in sums.iter_rows()
+    }
+
+
+def _step(step: dict[str, Any], parts: _Parts) -> dict[str, Any]:
+    place = (step["device"], step["step"])
+    nothing = {"events": 0, "kernels": 0, "kernel_sum_us": 0.0}
     return {
         "index": step["step"],
         "label": step["label"],
@@ -92,8 +126,8 @@ def _step(
         "complete": step["complete"],
         "method": step["method"],
         "confidence": step["confidence"],
-        "prologue": _section(events, "prologue"),
-        "epilogue": _section(events, "epilogue"),
+        "prologue": parts.sections.get((*place, "prologue"), nothing),
+        "epilogue": parts.sections.get((*place, "epilogue"), nothing),
         "period_blocks": step["period_blocks"],
         "blocks": [
             {
@@ -106,17 +140,11 @@ def _step(
                 "busy_us": us(block["busy_ns"]),
                 "start_us": us(block["start_ns"]),
                 "first_kernel": block["first_kernel"],
-                "roles": roles.get((block["device"], block["step"], block["block"]), {}),
+                "roles": parts.roles.get((*place, block["block"]), {}),
             }
-            for block in _of_step(found.blocks, step).iter_rows(named=True)
+            for block in parts.blocks.get(place, [])
         ],
     }
-
-
-def _section(events: pl.DataFrame, name: str) -> dict[str, Any]:
-    own = events.filter(pl.col("section") == name)
-    kernels = own.filter("is_kernel")
-    return {"events": own.height, "kernels": kernels.height, "kernel_sum_us": us(int(kernels["dur_ns"].sum()))}
 
 
 def csv_rows(ranks: Sequence[tuple[int | None, Segmentation]]) -> Iterator[dict[str, Any]]:

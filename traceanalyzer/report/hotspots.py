@@ -120,8 +120,20 @@ def render(
     by: str,
     limit: int,
     width: int,
+    step: int | None = None,
 ) -> Group:
-    """Return the ranking as text, the largest ``limit`` rows; what is cut off is summed in words."""
+    """Return the ranking as text, the largest ``limit`` rows; what is cut off is summed in words.
+
+    Args:
+        found: the ranking.
+        findings: what to act on.
+        compiled: what the Triton cache says, by kernel name.
+        bounds: what the roofline says, by the name of the row.
+        by: what a row is: kernel, role or family.
+        limit: rows shown.
+        width: of the terminal, in characters.
+        step: the index of the one step that the ranking is of; null for more.
+    """
     shown = [
         _row(row, compiled.get(row["name"]), bounds.get(row["name"]))
         for row in found.rows.head(limit).iter_rows(named=True)
@@ -150,7 +162,7 @@ def render(
         rows = [(*(cells[i] for i in kept), *_bound_cells(row)) for cells, row in zip(rows, shown, strict=True)]
     if not found.rows.height and found.phase and not found.steps:
         return Group(Text(f"no complete {found.phase} step; complete steps are {_phases(found.phases)}"))
-    scope = f"{found.phase} steps" if found.phase else "whole trace"
+    scope = f"step {step}" if step is not None else f"{found.phase} steps" if found.phase else "whole trace"
     parts: list[Any] = [Text(f"{duration(found.total_ns)} of kernel time, {scope}, by {by}", style="bold"), Text()]
     spare = [columns.index(column) for column in SPARE if column in columns]
     parts.append(table(columns, rows, name_column=0, width=width, spare=spare))
@@ -164,7 +176,8 @@ def render(
         )
     if found.copies.height:
         parts.append(Text(f"  beside kernels: copies and memsets, {duration(float(found.copies['total_ns'].sum()))}"))
-    parts.append(Text(f"  per step: {_basis(found)}"))
+    if step is None:
+        parts.append(Text(f"  per step: {_basis(found)}"))
     if bounds:
         parts.append(Text("  headroom: time a step above floor and launch latency; `roofline` shows what it rests on"))
     for finding in findings:

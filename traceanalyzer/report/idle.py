@@ -74,6 +74,8 @@ def render(found: Idle, limit: int, width: int) -> Group:
             text = f"idle {duration(row['idle_ns'])} of {duration(row['span_ns'])} ({percent(share)})"
         parts.append(Text(f"device {row['device']}: {text}", style="bold"))
     classes = found.by_cause
+    if found.totals.is_empty():
+        return Group(*(Text(warning.message) for warning in found.warnings))
     if classes.is_empty():
         return Group(*parts, Text("  no gaps"))
     rows = [

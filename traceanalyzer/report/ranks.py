@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -63,7 +63,7 @@ def document(
             "offsets_us": {str(rank): us(offset) for rank, offset in found.clocks.offsets_ns.items()},
             "unaligned": list(found.clocks.unaligned),
         },
-        "collectives": [_collective(found, row) for row in found.collectives.iter_rows(named=True)],
+        "collectives": collectives(found),
         "causes": [
             {
                 "ranks": json.loads(row["group"]),
@@ -142,6 +142,18 @@ def _place(found: RankComparison, traces: TraceSet, rank: int) -> dict[str, Any]
         "source": member.path,
         "duplicates": sum(trace.rank == rank for trace in traces) - 1 if len(traces) > 1 else 0,
     }
+
+
+def collectives(found: RankComparison) -> list[dict[str, Any]]:
+    """Return the rows of the table of collectives, times in µs: those with most waiting first."""
+    rows = [_collective(found, row) for row in found.collectives.iter_rows(named=True)]
+    return sorted(rows, key=lambda row: -sum(row["wait_us"].values()))
+
+
+def most_often_late(row: Mapping[str, Any]) -> str | None:
+    """Say which rank was last in most calls of a row of ``collectives``, with its share of them; null for none."""
+    late = max(row["late_rank"], key=row["late_rank"].__getitem__, default=None)
+    return None if late is None else f"rank {late} ({percent(row['late_rank'][late] / row['calls'])})"
 
 
 def _collective(found: RankComparison, row: dict[str, Any]) -> dict[str, Any]:
@@ -280,21 +292,18 @@ def _rank_rows(found: RankComparison) -> Table:
 
 def _collective_rows(found: RankComparison) -> Table:
     columns = ("collective", "ranks", "calls", "transfer", "waiting", "last in most calls", "bus GB/s")
-    rows: list[tuple[str, ...]] = []
-    each = [_collective(found, row) for row in found.collectives.iter_rows(named=True)]
-    for row in sorted(each, key=lambda row: -sum(row["wait_us"].values())):
-        late = max(row["late_rank"], key=row["late_rank"].__getitem__, default=None)
-        rows.append(
-            (
-                row["kind"],
-                _ranks(row["ranks"]),
-                f"{row['calls']:,}",
-                duration_us(row["transfer_us"]),
-                duration_us(sum(row["wait_us"].values())),
-                "-" if late is None else f"rank {late} ({percent(row['late_rank'][late] / row['calls'])})",
-                "n/a" if row["bus_gbps"] is None else f"{row['bus_gbps']:.1f}",
-            )
+    rows: list[tuple[str, ...]] = [
+        (
+            row["kind"],
+            ranks_in_short(row["ranks"]),
+            f"{row['calls']:,}",
+            duration_us(row["transfer_us"]),
+            duration_us(sum(row["wait_us"].values())),
+            most_often_late(row) or "-",
+            "n/a" if row["bus_gbps"] is None else f"{row['bus_gbps']:.1f}",
         )
+        for row in collectives(found)
+    ]
     return columns, rows
 
 
@@ -314,7 +323,8 @@ def _cause_rows(found: RankComparison) -> Table:
     return columns, rows
 
 
-def _ranks(ranks: list[int]) -> str:
+def ranks_in_short(ranks: list[int]) -> str:
+    """The ranks of a group in words, of many only the first and the last."""
     return ", ".join(map(str, ranks)) if len(ranks) <= 4 else f"{ranks[0]}, {ranks[1]}, ... {ranks[-1]} ({len(ranks)})"
 
 

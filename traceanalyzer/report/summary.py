@@ -121,9 +121,17 @@ def render(engine: str, timelines: Iterable[Timeline], console: Console, next_pa
     for timeline in shown:
         parts += [*_section(timeline, engine, console.width), Text()]
     parts.append(Text("Next", style="bold"))
-    options = {"hotspots": _phase_option(shown)}
-    parts += [Text(f"  traceanalyzer {command} {_argument(next_path)}{options.get(command, '')}") for command in NEXT]
-    return Group(*parts)
+    return Group(*parts, *(Text(f"  traceanalyzer {line}") for line in _next(shown, _argument(next_path))))
+
+
+def _next(timelines: Sequence[Timeline], path: str) -> list[str]:
+    """Command lines that go on from here; of several ranks most commands look at one, which has to be named."""
+    ranks = sorted({t.rank for t in timelines if t.rank is not None})
+    several = len(ranks) > 1
+    shown = [t for t in timelines if t.rank == ranks[0]] if several else timelines
+    rank = f" --rank {ranks[0]}" if several else ""
+    lines = [f"{command} {path}{rank}{_phase_option(shown) if command == 'hotspots' else ''}" for command in NEXT]
+    return [f"ranks {path}", *lines] if several else lines
 
 
 def _phase_option(timelines: Sequence[Timeline]) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from traceanalyzer.analysis.hotspots import hotspots
 from traceanalyzer.analysis.idle import idle
-from traceanalyzer.analysis.roofline import Request, Roofline
+from traceanalyzer.analysis.roofline import Request, Roofline, RooflineError
 from traceanalyzer.analysis.roofline.bounds import bounds_by
 from traceanalyzer.discovery import declared
 from traceanalyzer.report import blocks
@@ -19,7 +19,7 @@ from traceanalyzer.report import idle as idle_report
 from traceanalyzer.report import roofline as roofline_report
 from traceanalyzer.report.attempt import roofline_or_reason
 from traceanalyzer.report.frame import in_us
-from traceanalyzer.segment import segment
+from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.trace import Trace
 
 NAMES = ("steps", "blocks", "kernels", "roles", "gaps", "roofline", "events")
@@ -58,34 +58,36 @@ class TableData:
 def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | None = None) -> list[TableData]:
     """Make the tables asked for; the roofline only where it can be made.
 
+    A phase limits every table but ``gaps``, and those of analyses, to its steps; kernels and roles to the complete
+    ones, as ``hotspots`` does.
+
     Args:
         trace: one rank's trace.
         names: some of NAMES, or of analyses that declare themselves.
-        request: what the user states of model, GPU and workload.
+        request: what the user states of model, GPU, workload and phase.
 
     Raises:
-        RooflineError: what is stated contradicts the trace.
+        RooflineError: what is stated contradicts the trace, or it has no complete step of the phase.
     """
     asked = set(names)
-    wanted = [name for name in NAMES if name in asked]
-    held = (
-        roofline_or_reason(trace, request or Request())[0] if {"kernels", "roles", "roofline"} & set(wanted) else None
-    )
-    makers = {
-        "steps": lambda: TableData("steps", STEP_COLUMNS, tuple(in_us(segment(trace).steps)[1])),
-        "blocks": lambda: TableData(
-            "blocks", blocks.CSV_COLUMNS, tuple(blocks.csv_rows([(trace.rank, segment(trace))]))
-        ),
-        "kernels": lambda: _ranking(trace, "kernel", held),
-        "roles": lambda: _ranking(trace, "role", held),
+    stated = request or Request()
+    cut = segment(trace).only(phase=stated.phase)
+    if stated.phase is not None and not cut.steps["complete"].any():
+        raise RooflineError(f"the trace has no complete {stated.phase} step")
+    # As in ``hotspots``: without a phase the bounds are of all complete steps, where the roofline is of one phase.
+    every_step = replace(stated, every_phase=True)
+    held = roofline_or_reason(trace, every_step)[0] if asked & {"kernels", "roles"} else None
+    makers: dict[str, Callable[[], TableData | None]] = {
+        "steps": lambda: TableData("steps", STEP_COLUMNS, tuple(in_us(cut.steps)[1])),
+        "blocks": lambda: TableData("blocks", blocks.CSV_COLUMNS, tuple(blocks.csv_rows([(trace.rank, cut)]))),
+        "kernels": lambda: _ranking(trace, "kernel", stated.phase, held),
+        "roles": lambda: _ranking(trace, "role", stated.phase, held),
         "gaps": lambda: TableData("gaps", idle_report.CSV_COLUMNS, tuple(idle_report.document(idle(trace))["gaps"])),
-        "events": lambda: TableData("events", EVENT_COLUMNS, tuple(_events(trace))),
+        "roofline": lambda: _roofline(trace, stated),
+        "events": lambda: TableData("events", EVENT_COLUMNS, tuple(_events(cut))),
     }
-    tables = [makers[name]() for name in wanted if name != "roofline"]
-    if held is not None and "roofline" in wanted:
-        rows = tuple(roofline_report.csv_rows(held))
-        tables.append(TableData("roofline", roofline_report.CSV_COLUMNS, rows))
-    return [*tables, *_of_analyses(trace, asked)]
+    made = [makers[name]() for name in NAMES if name in asked]
+    return [*(one for one in made if one is not None), *_of_analyses(trace, asked)]
 
 
 def _of_analyses(trace: Trace, asked: set[str]) -> list[TableData]:
@@ -93,16 +95,22 @@ def _of_analyses(trace: Trace, asked: set[str]) -> list[TableData]:
     return [TableData(name, columns, tuple(rows)) for name, (columns, rows) in found.items()]
 
 
-def _ranking(trace: Trace, by: str, held: Roofline | None) -> TableData:
-    found = hotspots(trace, by=by)
+def _ranking(trace: Trace, by: str, phase: str | None, held: Roofline | None) -> TableData:
+    """Rows as ``hotspots`` gives them, by time, with what the roofline of the same steps says of them."""
+    found = hotspots(trace, by=by, phase=phase)
     bounds = bounds_by(held, by) if held is not None else {}
     rows = hotspot_report.document(found, [], {}, bounds)["rows"]
     return TableData(f"{by}s", hotspot_report.CSV_COLUMNS, tuple(rows))
 
 
-def _events(trace: Trace) -> list[dict[str, Any]]:
-    events = segment(trace).events.with_columns(
-        category=pl.col("cat").cast(pl.String), name=pl.col("name").cast(pl.String)
-    )
+def _roofline(trace: Trace, request: Request) -> TableData | None:
+    held = roofline_or_reason(trace, request)[0]
+    if held is None:
+        return None
+    return TableData("roofline", roofline_report.CSV_COLUMNS, tuple(roofline_report.csv_rows(held)))
+
+
+def _events(cut: Segmentation) -> list[dict[str, Any]]:
+    events = cut.events.with_columns(category=pl.col("cat").cast(pl.String), name=pl.col("name").cast(pl.String))
     columns = [*EVENT_COLUMNS[:8], "start_ns", "dur_ns", "launch_ns", "correlation"]
     return in_us(events.sort("start_ns", "index").select(columns))[1]

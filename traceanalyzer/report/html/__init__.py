@@ -1,6 +1,7 @@
 """The report: one self-contained HTML page for people to look at and pass on.
 
-analyses -> ``gather`` (frozen dataclasses) -> ``sections`` (tables, figures, sentences) -> ``page`` (HTML)
+analyses -> ``gather`` (frozen dataclasses) -> ``trace_sections``, ``jobs``, ``about``, ``verdict`` (sections made of
+``parts``: tables, figures, strips, sentences) -> ``page`` (HTML, by the templates)
 """
 
 from traceanalyzer.report.html.gather import PageData, Sides, TraceView, gather_diff, gather_serving, gather_trace

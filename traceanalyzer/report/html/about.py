@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from traceanalyzer.names import parse
@@ -83,7 +82,7 @@ def next_section(data: PageData) -> Section | None:
     view = data.trace or (data.sides.after if data.sides else None)
     if view is None:
         return None
-    path = shlex.quote(visible(view.path))
+    path = data.again
     held = view.roofline
     lines = []
     missing = []

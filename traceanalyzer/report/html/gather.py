@@ -96,6 +96,7 @@ class PageData:
         ranks: the job's ranks, where there are several.
         serving: results of serving benchmarks.
         warnings: of the input as a whole.
+        again: what opens the trace looked at, or the one after the change, again on a command line, quoted.
     """
 
     trace: TraceView | None = None
@@ -103,6 +104,7 @@ class PageData:
     ranks: RankComparison | None = None
     serving: ServingView | None = None
     warnings: tuple[TraceWarning, ...] = field(default=())
+    again: str = "PATH"
 
 
 def gather_trace(trace: Trace, request: Request | None = None) -> TraceView:

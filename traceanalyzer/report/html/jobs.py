@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
@@ -16,9 +15,10 @@ from traceanalyzer.report.html.figures import plot
 from traceanalyzer.report.html.gather import ServingView, Sides
 from traceanalyzer.report.html.parts import Fact, Facts, Part, PlotPart, Section, Text, bullets, section, table
 from traceanalyzer.report.html.tables import Spec, build
-from traceanalyzer.report.plots import change_by_role, time_by_rank
+from traceanalyzer.report.plots import change_by_role, throughput_curves, time_by_rank
+from traceanalyzer.report.ranks import collectives, most_often_late, per_rank, ranks_in_short
 from traceanalyzer.report.serving import HEADLINE, SHOW_COLUMNS, show_rows
-from traceanalyzer.report.text import MINUS, duration, percent, plural, signed, visible
+from traceanalyzer.report.text import MINUS, duration, plural, signed, visible
 from traceanalyzer.serving.series import Series
 
 MOST_ROWS = 300
@@ -104,23 +104,27 @@ def ranks_section(found: RankComparison | None) -> Section | None:
     """Ranks side by side; null for a single one."""
     if found is None:
         return None
+    places = [Spec(axis, "count", axis) for axis in ("dp", "pp", "tp") if found.layout.size(axis) > 1]
     specs = [
         Spec("rank", "count", "rank"),
-        Spec("stage", "count", "stage"),
+        *places,
         Spec("layers", "count", "layers"),
-        Spec("computing", "time", "compute_ns"),
-        Spec("communication", "time", "comm_ns"),
-        Spec("of which exposed", "time", "exposed_comm_ns"),
-        Spec("idle", "time", "idle_ns"),
-        Spec("first to last event", "time", "span_ns"),
+        Spec("steps", "count", "steps"),
+        Spec("computing", "time", _ns("compute_us")),
+        Spec("communication", "time", _ns("comm_us")),
+        Spec("of which exposed", "time", _ns("exposed_comm_us")),
+        Spec("waiting", "time", _ns("wait_us")),
+        Spec("idle", "time", _ns("idle_us")),
+        Spec("first to last event", "time", _ns("span_us")),
     ]
     calls = [
         Spec("collective", "text", "kind"),
-        Spec("ranks", "text", lambda row: _ranks(json.loads(row["group"]))),
+        Spec("ranks", "text", lambda row: ranks_in_short(row["ranks"])),
         Spec("calls", "count", "calls"),
-        Spec("transfer", "time", "transfer_ns"),
-        Spec("waiting", "time", lambda row: _waited(found, row)),
-        Spec("last in most calls", "text", lambda row: _late(found, row)),
+        Spec("transfer", "time", _ns("transfer_us")),
+        Spec("waiting", "time", lambda row: sum(row["wait_us"].values()) * 1000),
+        Spec("last in most calls", "text", most_often_late),
+        Spec("bus GB/s", "number", "bus_gbps"),
     ]
     causes = [
         Spec("late rank", "count", "rank"),
@@ -130,7 +134,6 @@ def ranks_section(found: RankComparison | None) -> Section | None:
         Spec("longer by", "time", "extra_ns"),
         Spec("others waited", "time", "wait_ns"),
     ]
-    members = found.per_rank.to_dicts()
     parts: list[Part | None] = [
         Text(
             f"{plural(len(found.members), 'rank')}, layout {layout_words(found.layout)}; "
@@ -138,8 +141,8 @@ def ranks_section(found: RankComparison | None) -> Section | None:
         ),
         bullets([(_worth(finding.worth_ns), visible(finding.message)) for finding in findings(found)]),
         PlotPart(plot(time_by_rank(found), "rankplot", "Bars: computing, exposed communication and idle time by rank")),
-        table(build("ranks-table", "Time of each rank over the recording", specs, members)),
-        table(build("collectives", "Collectives", calls, found.collectives.to_dicts(), limit=MOST_ROWS)),
+        table(build("ranks-table", "Time of each rank over the recording", specs, per_rank(found))),
+        table(build("collectives", "Collectives", calls, collectives(found), limit=MOST_ROWS)),
         table(build("causes", "What made ranks late", causes, found.causes.to_dicts(), limit=MOST_ROWS)),
     ]
     return section("ranks", "Ranks", parts)
@@ -149,32 +152,15 @@ def _worth(worth_ns: float | None) -> str:
     return "" if worth_ns is None else f"{duration(worth_ns)} a step:"
 
 
-def _ranks(ranks: list[int]) -> str:
-    return ", ".join(map(str, ranks)) if len(ranks) <= 4 else f"{ranks[0]}, {ranks[1]} … {ranks[-1]} ({len(ranks)})"
-
-
-def _own_waits(found: RankComparison, row: Mapping[str, Any]) -> pl.DataFrame:
-    return found.waits.filter(pl.col("kind") == row["kind"], pl.col("group") == row["group"])
-
-
-def _waited(found: RankComparison, row: Mapping[str, Any]) -> int:
-    return int(_own_waits(found, row)["wait_ns"].sum())
-
-
-def _late(found: RankComparison, row: Mapping[str, Any]) -> str | None:
-    late = _own_waits(found, row).filter(pl.col("late_calls") > 0).sort("late_calls", "rank", descending=[True, False])
-    if late.is_empty() or not row["calls"]:
-        return None
-    first = late.row(0, named=True)
-    return f"rank {first['rank']} ({percent(first['late_calls'] / row['calls'])})"
+def _ns(key: str) -> Callable[[Mapping[str, Any]], float | None]:
+    """Read a time in µs as the ns that columns of times take."""
+    return lambda row: None if row[key] is None else row[key] * 1000
 
 
 def serving_section(view: ServingView | None) -> Section | None:
     """Tokens/s over concurrency, the figures at each load, and the comparison of two sides."""
     if view is None:
         return None
-    from traceanalyzer.report.plots.serving import throughput_curves
-
     parts: list[Part | None] = []
     try:
         figure = throughput_curves(view.curves)
@@ -235,5 +221,6 @@ def _comparison(view: ServingView) -> Part | None:
         Spec("change", "share", "change"),
         Spec("verdict", "text", "verdict"),
     ]
+    method = f"{compared.method[:1].upper()}{compared.method[1:]}."
     fair = "" if compared.comparable else " The sides did not have the same work: no verdicts."
-    return table(build("compared", f"Before and after. {compared.method}{fair}", specs, rows, filterable=True))
+    return table(build("compared", f"Before and after. {method}{fair}", specs, rows, filterable=True))

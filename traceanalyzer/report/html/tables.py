@@ -86,6 +86,11 @@ class Table:
     filterable: bool = False
     totals: tuple[Cell, ...] | None = None
 
+    @property
+    def shortened(self) -> bool:
+        """Whether a name is shown in short, so that full ones can be asked for."""
+        return any(cell.full is not None for row in self.rows for cell in row)
+
 
 def build(
     identifier: str,

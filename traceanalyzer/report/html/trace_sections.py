@@ -27,7 +27,7 @@ from traceanalyzer.report.html.strip import strips_of
 from traceanalyzer.report.html.tables import Spec, build
 from traceanalyzer.report.html.verdict import step_name
 from traceanalyzer.report.idle import EXPLAINED
-from traceanalyzer.report.plots import block_strip, kernels_by_time
+from traceanalyzer.report.plots import block_strip, kernels_by_time, roofline_figure
 from traceanalyzer.report.text import duration, percent, plural
 
 MOST_KERNELS = 300
@@ -231,8 +231,6 @@ def _roofline(view: TraceView, prefix: str) -> Section:
 
 
 def _roofline_plot(view: TraceView, prefix: str) -> Part:
-    from traceanalyzer.report.plots.roofline import roofline_figure
-
     assert view.roofline is not None
     try:
         figure = roofline_figure(view.roofline)

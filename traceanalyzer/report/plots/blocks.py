@@ -96,7 +96,7 @@ def _title(group: StepGroup, times: pl.DataFrame) -> str:
 
 
 def _strip(axes: Axes, title: str, times: pl.DataFrame, unusual: list[Outlier], width: float) -> None:
-    axes.set_title(title)
+    style.title_over(axes, title)
     numbers = times["block"].to_list()
     groups = [name for name in style.ROLE_GROUPS if name in times.columns]
     height = [0.0] * times.height

@@ -21,7 +21,10 @@ MEANINGS = {"host": "launched late by the host", "device": "waited on the GPU", 
 
 
 def gaps_by_kernel(found: Idle, limit: int = MOST_BARS) -> Figure:
-    """Draw the time in gaps by the kernel that ends them, largest first; all further ones are one bar."""
+    """Draw the time in gaps by the kernel that ends them, largest first; all further ones are one bar.
+
+    Where no GPU work was recorded there are no bars, and the reason instead.
+    """
     rows = found.by_kernel
     total = int(rows["total_ns"].sum())
     bars = [
@@ -31,8 +34,10 @@ def gaps_by_kernel(found: Idle, limit: int = MOST_BARS) -> Figure:
     rest = rows.slice(limit)
     if rest.height:
         bars.append(Bar(plural(rest.height, "more row"), float(rest["total_ns"].sum()), style.GRID))
-    title = f"Gaps on the GPU: {duration(total)}, by the kernel that ends them"
+    known = not found.totals.is_empty()
+    title = f"Gaps on the GPU: {duration(total) if known else 'unknown'}, by the kernel that ends them"
+    nothing = "no gaps" if known else "; ".join(warning.message for warning in found.warnings)
     used = [cause for cause in CAUSES if cause in rows["cause"]]
     meanings = [Meaning(MEANINGS[cause], *LOOKS[cause]) for cause in used]
     with style.styled():
-        return time_bars(bars, total or 1, title, names_above=True, meanings=meanings, nothing="no gaps")
+        return time_bars(bars, total or 1, title, names_above=True, meanings=meanings, nothing=nothing)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from traceanalyzer.files import write_whole
@@ -69,6 +70,9 @@ SMALL = 11.5
 DPI = 150
 WIDTH = 7.6
 """Inches; half of it on a page still has letters of 6 points."""
+
+TITLE_SHARE = 0.84
+"""Share of a figure's width that a title may take: it begins above the axes, behind their labels."""
 
 _RC: dict[Any, Any] = {
     "font.size": FONT,
@@ -146,6 +150,13 @@ def fit(text: Text, pixels: float) -> None:
     width = text.get_window_extent().width
     if width > pixels:
         text.set_text(cut_middle(shown, max(int(len(shown) * pixels / width) - 1, 8)))
+
+
+def title_over(axes: Axes, title: str) -> None:
+    """Write a title, on as many lines as the width of the figure asks for."""
+    written = axes.set_title(title)
+    share = written.get_window_extent().width / (TITLE_SHARE * axes.figure.bbox.width)
+    written.set_text("\n".join(wrap(title, max(int(len(title) / max(share, 1.0)), 1))))
 
 
 def time_unit(largest_ns: float) -> tuple[float, str]:

@@ -55,6 +55,9 @@
     return made;
   }
 
+  // What would read as zero without being it is bounded, as in the other tables.
+  const share = (part) => (part > 0 && part < 0.0005 ? "<0.1 %" : (part * 100).toFixed(1) + " %");
+
   function kernelTable(kernels) {
     const table = element("table");
     const head = table.createTHead().insertRow();
@@ -74,7 +77,7 @@
       row.append(
         cell,
         element("td", (ns / 1000).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }), "num"),
-        element("td", (total ? (ns / total) * 100 : 0).toFixed(1) + " %", "num"),
+        element("td", share(total ? ns / total : 0), "num"),
         element("td", role, "text tight"),
         element("td", String(count), "num"),
       );

@@ -13,8 +13,8 @@ from traceanalyzer.doctor import write_repaired
 from traceanalyzer.files import write_whole
 from traceanalyzer.ingest.metadata import TraceMetadata
 from traceanalyzer.problems import TraceError
+from traceanalyzer.report.exports.tracks import KINDS, Slice, Track, tracks_of
 from traceanalyzer.report.text import visible
-from traceanalyzer.report.tracks import KINDS, Slice, Track, tracks_of
 from traceanalyzer.trace import Trace
 
 CATEGORY = "traceanalyzer"
