@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from traceanalyzer.kernels import HOME
+from traceanalyzer.kernels import HOME, find_kernel
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
-from traceanalyzer.tune.compilation import CompileFacts
+from traceanalyzer.tune.compilation import CompileFacts, compile_launch
 from traceanalyzer.tune.screen import compile_all
 
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942", "gfx950", "gfx1151")
@@ -49,6 +51,21 @@ def test_every_kernel_compiles_for_every_target(kernel: str, target: str) -> Non
     ]
     for facts in compiled(kernel, target, *configs):
         assert facts.assembly.whole.matrix > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_finishes_a_product_compiles_for_every_target(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    names = set()
+    for kernel in HOME:
+        spec, place = find_kernel(kernel), find_target(target)
+        case = spec.compile_case(problem_of(kernel), place)
+        for launch in spec.prepare(case, Config(16, 32, 64, split_k=2)).launches[1:]:
+            names.add(compile_launch(launch, place).name)
+    assert names == {"sum_splits_kernel", "moe_finish_kernel", "moe_combine_kernel"}
 
 
 @pytest.mark.slow

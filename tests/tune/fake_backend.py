@@ -2,6 +2,7 @@
 
 block_n: 16 takes 1.0 ms, 32 takes 1.2, 64 takes 1.005 (a tie), 128 takes 3.0. block_k = 256 computes something wrong,
 num_stages = 7 kills the process, num_stages = 8 hangs, num_stages = 9 raises while timed. Every call drifts by 1 %.
+FAKE_START_S makes it slow to open; where the file FAKE_ONCE is there, it does not open again.
 """
 
 from __future__ import annotations
@@ -53,5 +54,9 @@ class FakeSession:
 def open_session(device: str) -> Session:
     if device != "gpu":
         raise RuntimeError("the fake runs on a fake GPU only")
+    time.sleep(float(os.environ.get("FAKE_START_S", "0")))
+    if once := os.environ.get("FAKE_ONCE"):
+        with open(once, "x", encoding="utf-8"):  # noqa: PTH123
+            pass
     print("a library that prints does not disturb the answers")  # noqa: T201
     return FakeSession()

@@ -16,9 +16,9 @@ GOOD = (Config(16, 16, 64), Config(16, 32, 64), Config(16, 64, 64), Config(16, 1
 
 
 @contextmanager
-def fake_bench(log: Path | None = None) -> Iterator[Bench]:
+def fake_bench(log: Path | None = None, **variables: str) -> Iterator[Bench]:
     """Yield a bench whose worker runs the fake backend; ``log`` receives one line a question."""
-    environment = {"PYTHONPATH": str(Path(__file__).parent)} | ({"FAKE_LOG": str(log)} if log else {})
+    environment = {"PYTHONPATH": str(Path(__file__).parent)} | ({"FAKE_LOG": str(log)} if log else {}) | variables
     with start_worker("fake_backend", "gpu", environment) as worker:
         yield open_bench("dense", "fake", worker)
 

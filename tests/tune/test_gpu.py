@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 
 import pytest
 import torch
@@ -12,7 +14,9 @@ from click.testing import CliRunner
 from traceanalyzer.cli.main import cli
 from traceanalyzer.kernels import HOME, find_kernel
 from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.tune.device import device_of_name
 from traceanalyzer.tune.session import local_target, relative_error
+from traceanalyzer.tune.timing import GpuTimer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU on this machine")
 
@@ -72,3 +76,31 @@ def test_verify_finds_a_crippled_tile_slower() -> None:
     result = CliRunner().invoke(cli, [*arguments, *tiles, "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["problems"][0]["verdict"] == "slower"
+
+
+def test_a_sample_is_of_a_captured_graph_with_a_cold_cache() -> None:
+    spec, problem = find_kernel("dense"), Problem(1, 4096, 4096)
+    prepared = spec.prepare(spec.make_case(problem, local_target(), "cuda", 0, ""), CONFIGS[0])
+    timer = GpuTimer()
+    samples = timer.sample("one", prepared, 20)
+    assert timer._graphs["one"] is not prepared, "capturing did not fail"
+    bandwidth = device_of_name(local_target(), torch.cuda.get_device_name(0)).bandwidth
+    assert median(samples) > 0.9e3 * 2 * problem.n * problem.k / bandwidth, "weights come from device memory"
+
+
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+@pytest.mark.parametrize(
+    ("kernel", "backend", "shape"),
+    [
+        ("fused_moe", "fused_moe", "n=1024,k=512,experts=8,top_k=2"),
+        ("moe_gate_up", "triton_kernels", "n=5888,k=2944,experts=32,top_k=4"),
+        ("moe_down", "triton_kernels", "n=2944,k=2944,experts=32,top_k=4"),
+    ],
+)
+def test_vllms_own_kernels_are_right_and_can_be_timed(kernel: str, backend: str, shape: str) -> None:
+    arguments = ["tune", "run", "--kernel", kernel, "--backend", backend, "--shape", shape, "--concurrency", "4"]
+    options = ["--config", "16x128x128,num_warps=8", "--rounds", "1", "--samples", "3", "--json"]
+    result = CliRunner().invoke(cli, [*arguments, *options])
+    assert result.exit_code == 0, result.output
+    (found,) = json.loads(result.stdout)["problems"][0]["results"]
+    assert found["verdict"] == "best", found["reason"]

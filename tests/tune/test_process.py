@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from traceanalyzer.tune.process import Worker, WorkerError
+from traceanalyzer.tune.process import LateWorkerError, Worker, WorkerError
 
 WORKER = """
-import os, sys, time
+import os, subprocess, sys, time
 from traceanalyzer.tune.process import serve
 
 def answer(question):
@@ -17,6 +19,7 @@ def answer(question):
     if do == "print": print("noise on stdout")
     if do == "die": os.abort()
     if do == "exit": sys.stderr.write("out of luck\\n"); sys.stderr.flush(); os._exit(3)
+    if do == "start": return {"pid": subprocess.Popen(["sleep", "60"]).pid}
     if do == "sleep": time.sleep(60)
     if do == "raise": raise ValueError("no\\nway " + "x" * 5000)
     return {"pid": os.getpid()}
@@ -59,9 +62,39 @@ def test_a_new_process_answers_after_one_has_died(worker: Worker) -> None:
 def test_a_late_worker_is_killed(worker: Worker) -> None:
     with worker:
         worker.ask({"do": "nothing"}, 30)
-        with pytest.raises(WorkerError, match=r"no answer within 0\.2 s"):
+        with pytest.raises(LateWorkerError, match=r"no answer within 0\.2 s"):
             worker.ask({"do": "sleep"}, 0.2)
+        assert not worker.running
         assert worker.ask({"do": "nothing"}, 30)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended but was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+def test_what_a_worker_has_started_is_killed_with_it(worker: Worker) -> None:
+    with worker:
+        child = worker.ask({"do": "start"}, 30)["pid"]
+        assert is_alive(child)
+        with pytest.raises(LateWorkerError):
+            worker.ask({"do": "sleep"}, 0.2)
+        deadline = time.monotonic() + 10
+        while is_alive(child) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not is_alive(child)
+
+
+def test_a_worker_killed_by_another_thread_answers_nobody(worker: Worker) -> None:
+    with worker:
+        worker.ask({"do": "nothing"}, 30)
+        threading.Timer(0.1, worker.kill).start()
+        with pytest.raises(WorkerError, match="signal 9"):
+            worker.ask({"do": "sleep"}, 30)
 
 
 def test_a_module_that_cannot_be_imported_is_told() -> None:

@@ -141,6 +141,36 @@ def test_candidates_never_reached_are_unmeasured() -> None:
     assert set(verdicts(outcome).values()) == {"unmeasured"}
 
 
+def test_starting_the_process_again_is_no_candidates_time() -> None:
+    killer = Config(16, 16, 64, num_stages=7)
+    settings = Settings(rounds=1, samples=1, timeout_s=1)
+    with fake_bench(FAKE_START_S="1.5") as bench:
+        outcome = measure(bench, [Job(PROBLEM, None, (killer, *GOOD))], settings, Journal(None))[0]
+    assert [result.config for result in outcome.results if result.verdict == "failed"] == [killer]
+
+
+def test_a_process_that_does_not_start_again_ends_the_run_and_fails_nobody(tmp_path: Path) -> None:
+    path, killer = tmp_path / "sweep.jsonl", Config(16, 32, 64, num_stages=7)
+    with fake_bench(FAKE_ONCE=str(tmp_path / "once")) as bench:
+        job = Job(PROBLEM, None, (FAST, killer, TIE))
+        outcome = measure(bench, [job], Settings(rounds=1, samples=1), Journal(path))[0]
+    assert "does not start again" in (outcome.cut_short or "")
+    assert verdicts(outcome) == {FAST: "unmeasured", killer: "failed", TIE: "unmeasured"}
+    assert [point.config["num_stages"] for point in read_sweep(path).points if point.reason] == [7]
+
+
+def test_checks_leave_half_of_the_budget_to_timing() -> None:
+    ticks = iter(range(10_000))
+    many = tuple(Config(16, 16, 64, num_warps=1, group_m=i) for i in range(1, 100))
+    with fake_bench() as bench:
+        settings = Settings(rounds=1, samples=1, margin=None, budget_s=150)
+        outcome = measure(bench, [Job(PROBLEM, None, many)], settings, Journal(None), clock=lambda: next(ticks))[0]
+    rounds = [result.rounds for result in outcome.results]
+    assert rounds.count(1) > 10
+    assert rounds.count(0) > 10
+    assert "checks took half of the budget" in (outcome.cut_short or "")
+
+
 def test_routings_and_rows_are_measured_one_by_one(tmp_path: Path) -> None:
     log = tmp_path / "log"
     jobs = [Job(PROBLEM.with_m(m), draw, (FAST,)) for m in (16, 32) for draw in ("uniform", "skewed")]

@@ -12,6 +12,7 @@ import pytest
 from plan_traces import MOE_CONFIG, fused_moe, opened, renamed
 
 from traceanalyzer.analysis.roofline import Request
+from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import named, read_config
 from traceanalyzer.names import parse
 from traceanalyzer.synthetic import TraceSpec, decode_steps
@@ -78,8 +79,20 @@ def test_the_sample_targets_its_gate_up_projection(samples: Path) -> None:
     assert target.candidate.role == "moe_gate_up"
     assert target.candidate.kernel.tile == (32, 256, 128)
     assert target.m[0] == 4
-    assert target.executed == (5760, 2880)
-    assert any("2944 or 3072, by version" in note for note in target.notes)
+    assert target.executed == (5888, 2944)
+    assert any("as vLLM on ROCm pads (multiples of 128, in other versions of 256): assumed" in n for n in target.notes)
+
+
+@pytest.mark.parametrize(("gpu", "executed"), [("MI355X", (6144, 3072)), ("MI300X", (5888, 2944)), ("H100 SXM5", None)])
+def test_where_no_kernel_shows_the_padding_it_is_that_of_the_gpu(
+    save: Save, gpu: str, executed: tuple[int, int] | None
+) -> None:
+    target = of(save(gptoss_20b_decode("cuda" if executed is None else "rocm")), gpu=find_gpu(gpu)).target
+    assert target is not None
+    assert target.candidate.role == "moe_gate_up"
+    assert target.executed == (executed or (5760, 2880))
+    assert target.bench is not None
+    assert target.bench.axes == (("group_m=8",) if executed is None else ("group_m=4",)), "what the server takes"
 
 
 def test_every_batch_size_seen_is_to_be_tuned(save: Save) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from click.testing import CliRunner
 from plan_traces import MOE_CONFIG, fused_moe
 
 from traceanalyzer.cli.main import cli
-from traceanalyzer.cli.tune_options import problems_to_measure, routing_draws
+from traceanalyzer.cli.request_options import given_gpu
+from traceanalyzer.cli.tune_options import candidates_of, problems_to_measure, routing_draws, space_of
 from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
 from traceanalyzer.tune.device import device_of
 
@@ -64,8 +67,13 @@ def check_commands(document: Any) -> list[str]:
             assert [problem.m for problem in problems][: len(document["target"]["m"])] == document["target"]["m"]
             routing_draws(problems, options["routings"])
         if name == "screen":
-            problems_to_measure(options["kernel"], options["shape"], options["dtype"], "gpu", str(options["m"]), None)
-            device_of(None, options["gpu"])
+            (problem,) = problems_to_measure(
+                options["kernel"], options["shape"], options["dtype"], "gpu", str(options["m"]), None
+            )
+            device = device_of(None, given_gpu(options["gpu"], options["gpu_file"]))
+            pool = candidates_of(space_of(options["kernel"]), problem, device.target, options["axis_texts"], ())
+            assert pool.configs
+            assert not pool.untried
     return names
 
 
@@ -162,6 +170,39 @@ def test_what_the_user_stated_is_kept_in_the_commands(save: Save, shared: Path) 
     target = plan(str(save(gptoss_20b_decode())), "--rank", "0", "--tp", "1")
     assert target["next"][-1].endswith("AFTER.json.gz --rank 0")
     assert check_commands(target)
+
+
+def test_the_servers_padding_and_grouping_are_in_the_commands(samples: Path) -> None:
+    document = plan(str(samples / "gptoss20b_decode_synthetic.json.gz"))
+    for command in document["next"][:2]:
+        assert "n=5888,k=2944" in command
+        assert "--axis group_m=4" in command, "half as many candidates, none of them alike to the screen"
+
+
+def test_a_gpu_of_the_users_own_is_told_to_every_command_that_needs_it(save: Save, tmp_path: Path) -> None:
+    file = tmp_path / "my gpus.toml"
+    file.write_text('[[gpu]]\nname = "My GPU"\nlike = "MI300X"\n')
+    document = plan(str(save(gptoss_20b_decode())), "--gpu-file", str(file))
+    for command in document["next"][:2]:
+        assert shlex.join(["--gpu", "My GPU", "--gpu-file", str(file)]) in command
+    assert check_commands(document) == ["screen", "run", "policy", "verify"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 77, 100])
+def test_no_figure_is_parted_from_its_unit(samples: Path, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    arguments = ["tune", "plan", str(samples / "gptoss20b_decode_synthetic.json.gz"), "--no-cache"]
+    lines = CliRunner().invoke(cli, arguments).stdout.partition("\nNext")[0].splitlines()
+    for line, following in pairwise(lines):
+        assert not (line.rstrip()[-1:].isdigit() and re.match(r"\s*(ms|µs|s|%)\b", following)), f"{line}\n{following}"
+
+
+def test_refused_kernels_of_like_names_are_told_apart(samples: Path) -> None:
+    path = str(samples / "gptoss20b_decode_synthetic.json.gz")
+    lines = CliRunner().invoke(cli, ["tune", "plan", path, "--no-cache"]).stdout.splitlines()
+    refused = [line.strip() for line in lines if "Cijk_" in line]
+    assert [line.partition(",")[0] for line in refused] == ["lm_head", "qkv_proj", "o_proj"]
+    assert all(", tile " in line and len(line) <= 98 for line in refused)
 
 
 def test_people_read_what_to_tune_and_whole_commands(samples: Path) -> None:

@@ -96,6 +96,20 @@ def test_export_of_a_moe_file(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["triton_version"] == "3.5.0"
 
 
+def test_what_to_do_with_an_export_can_be_pasted_into_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "40")
+    folder = "my configurations of a GPU with a long name"
+    result = run("export", "vllm-moe", MOE, "--max-regret", 0.1, "--output", folder)
+    assert f"\n  VLLM_TUNED_CONFIG_FOLDER=$PWD/'{folder}' vllm serve ...\n" in result.stdout
+    made = document("export", "plugin", SEED, "--top-k", 4, "--vendor", "amd", "--output", "my rules")
+    assert made["next"] == ["pip install './my rules'", "PYTHONPATH=$PWD/'my rules' vllm serve ..."]
+    install(tmp_path / "installed", "3.5.0")
+    patch = ["export", "patch", SEED, "--top-k", 4, "--vendor", "amd", "--triton-kernels", tmp_path / "installed"]
+    assert document(*patch, "--output", "my.patch")["next"] == ["patch -p1 -d / < my.patch"]
+    assert document(*patch, "--output", "my rules.patch")["next"] == ["patch -p1 -d / < 'my rules.patch'"]
+
+
 def test_export_refuses_what_the_kernels_cannot_be_told(tmp_path: Path) -> None:
     install(tmp_path, "3.5.0")
     arguments = ["export", "patch", SEED, "--top-k", 4, "--max-regret", 0.15, "--triton-kernels", tmp_path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,7 +67,7 @@ def vllm_moe(
     document = moe_document(policy, top_k, triton_version, whole_pairs(sets))
     name = file_name(policy, experts, n, device_name, dtype, _block_shape(block_shape))
     path = write_moe_file(output, MoeFile(name, document))
-    _report("vllm-moe", [path], policy, [f"VLLM_TUNED_CONFIG_FOLDER={output} vllm serve ..."], as_json)
+    _report("vllm-moe", [path], policy, [f"VLLM_TUNED_CONFIG_FOLDER={_from_here(output)} vllm serve ..."], as_json)
 
 
 @export.command()
@@ -98,7 +99,7 @@ def patch(
             click.echo(text, nl=False)
         return
     write_whole(output, text)
-    _report("patch", [output], policy, [f"patch -p1 -d / < {output}"], as_json)
+    _report("patch", [output], policy, [f"patch -p1 -d / < {shlex.quote(str(output))}"], as_json)
 
 
 @export.command()
@@ -132,8 +133,8 @@ def plugin(
             )
     paths = write_plugin(output, plugin_files(policy, name))
     # pip looks a bare name up in the package index; only what has a slash is sure to be a folder.
-    here, home = ("", "") if output.is_absolute() else ("./", "$PWD/")
-    following = [f"pip install {here}{output}", f"PYTHONPATH={home}{output} vllm serve ..."]
+    folder = str(output) if output.is_absolute() else f"./{output}"
+    following = [f"pip install {shlex.quote(folder)}", f"PYTHONPATH={_from_here(output)} vllm serve ..."]
     _report("plugin", paths, policy, following, as_json)
 
 
@@ -196,9 +197,16 @@ def _document(
 
 def _report(kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str], as_json: bool) -> None:
     from traceanalyzer.report.console import console
+    from traceanalyzer.report.tune_commands import command_lines
     from traceanalyzer.report.tune_export import render
 
     if as_json:
         emit_json(_document(kind, files, policy, steps))
     else:
-        console().print(render(files, policy, steps))
+        console().print(render(files, policy))
+        click.echo(command_lines(steps))
+
+
+def _from_here(path: Path) -> str:
+    """A path for a shell that the user may leave this folder from."""
+    return shlex.quote(str(path)) if path.is_absolute() else f"$PWD/{shlex.quote(str(path))}"

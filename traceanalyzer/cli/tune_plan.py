@@ -42,6 +42,7 @@ def plan(
     from traceanalyzer.analysis.roofline import RooflineError
     from traceanalyzer.report import tune_plan as report
     from traceanalyzer.report.console import console
+    from traceanalyzer.report.tune_commands import command_lines
     from traceanalyzer.tune.plan import plan as make_plan
     from traceanalyzer.tune.plan_commands import next_commands
 
@@ -58,7 +59,7 @@ def plan(
         return
     screen = console()
     screen.print(report.render(found, screen.width))
-    click.echo(report.command_lines(commands))
+    click.echo(command_lines(commands))
 
 
 def _stated_options() -> dict[str, str]:

@@ -27,6 +27,9 @@ from traceanalyzer.tune.verify import Comparison
 NO_MEASUREMENT = "no measurement: these are times of an interpreter on tiny shapes and say nothing about a GPU"
 
 
+SELDOM = {"group_m": "group", "waves_per_eu": "waves/EU", "matrix_instr_nonkdim": "nonkdim"}
+"""Parameters that have a column only where candidates differ in them -> its heading."""
+
 FEWEST_REASONS = 3
 """So many reasons of candidates without a rank are shown however long the table is."""
 
@@ -88,7 +91,9 @@ def render_screen(found: Screen, not_compiled: int, untried: Mapping[str, str], 
     ranked = [candidate for candidate in found.candidates if candidate.rank is not None]
     shown = ranked[: limit or len(ranked)]
     head = Text(f"{found.kernel} {describe_problem(found.problem)} on {found.device.name}", style="bold")
-    columns = ("rank", "tile", "warps", "stages", "regs", "spills", "shared", "work", "in flight", "waves")
+    more = [name for name in SELDOM if len({getattr(candidate.config, name) for candidate in ranked}) > 1]
+    columns = ("rank", "tile", "warps", "stages", *(SELDOM[name] for name in more))
+    columns += ("regs", "spills", "shared", "work", "in flight", "waves")
     lines = []
     if len(ranked) > len(shown):
         lines.append(f"and {plural(len(ranked) - len(shown), 'more candidate')} (--limit 0 shows all)")
@@ -104,11 +109,11 @@ def render_screen(found: Screen, not_compiled: int, untried: Mapping[str, str], 
         lines.append(f"{not_compiled:,} candidates were not compiled: less promising by their tile alone (--compile)")
     lines += [f"{value} is not tried: {reason}" for value, reason in untried.items()]
     lines.append("an order, no measurement: measure at least the best three with tune run")
-    rows = table(columns, [_screen_row(candidate) for candidate in shown], name_column=None, width=width)
+    rows = table(columns, [_screen_row(candidate, more) for candidate in shown], name_column=None, width=width)
     return Group(head, Text(), rows, *(Text(f"  {line}") for line in lines))
 
 
-def _screen_row(candidate: Candidate) -> tuple[str, ...]:
+def _screen_row(candidate: Candidate, more: Sequence[str]) -> tuple[str, ...]:
     facts, score, config = candidate.facts, candidate.score, candidate.config
     assert facts is not None
     assert score is not None
@@ -117,6 +122,7 @@ def _screen_row(candidate: Candidate) -> tuple[str, ...]:
         config.tile,
         str(config.num_warps),
         str(config.num_stages),
+        *(_number(getattr(config, name)) for name in more),
         _number(facts.assembly.registers),
         _number(facts.assembly.spills),
         f"{facts.shared_bytes / 1024:.1f} KiB",

@@ -31,13 +31,11 @@ def document(
     }
 
 
-def render(files: Sequence[Path], policy: Policy, steps: Sequence[str]) -> Group:
-    """Return the rules, what was written and what to do with it."""
+def render(files: Sequence[Path], policy: Policy) -> Group:
+    """Return the rules and what was written."""
     parts = [Text("rules", style="bold")]
     for rule in policy.rules:
         parts.append(Text(visible(f"  {describe_rows(rule.min_m, rule.max_m):<16} {describe_config(rule.config)}")))
     parts.append(Text("written", style="bold"))
     parts += [Text(visible(f"  {path}")) for path in files]
-    parts.append(Text("next", style="bold"))
-    parts += [Text(visible(f"  {step}")) for step in steps]
     return Group(*parts)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 from rich.console import Group
@@ -10,13 +12,16 @@ from rich.text import Text
 
 from traceanalyzer.analysis.hotspots import tile_text
 from traceanalyzer.names import short_name
-from traceanalyzer.report.console import table
+from traceanalyzer.report.console import NARROWEST_NAME, table
 from traceanalyzer.report.text import duration, percent, us, visible
 from traceanalyzer.tune.plan import Plan, Target
 from traceanalyzer.tune.plan_candidates import LEAST_WORTH, Candidate
 
 SCHEMA = "traceanalyzer/tune-plan/1"
 NAME_WIDTH = 76
+UNIT = re.compile(r"(?<=\d) (?=(?:s|ms|µs|ns|%)(?:\W|$))")
+UNBROKEN = "\u00a0"
+"""Stands between a figure and its unit while lines are broken, and is not printed."""
 
 
 def document(found: Plan, commands: Sequence[str]) -> dict[str, Any]:
@@ -113,9 +118,10 @@ def _tile(target: Target) -> str | None:
 
 def render(found: Plan, width: int) -> Group:
     """Return the plan for people: the target and what it is worth, what comes then, what was refused."""
-    parts: list[Any] = _headline(found)
+    parts: list[Any] = [_broken(line, width, 0 if i == 0 else 2) for i, line in enumerate(_headline(found))]
+    parts[0].stylize("bold")
     if found.target:
-        parts += [Text(f"  {visible(line)}") for line in _lines(found.target)]
+        parts += [_broken(line, width, 2) for line in _lines(found.target)]
     if found.others:
         parts += [Text(), Text("Then" if found.target else "Known to be worth it", style="bold")]
         rows = [(one.kernel.name, one.role, duration(one.measured_ns), duration(one.worth_ns)) for one in found.others]
@@ -123,27 +129,30 @@ def render(found: Plan, width: int) -> Group:
     if found.refused:
         parts += [Text(), Text("Refused", style="bold")]
         for reason, members in _by_reason(found).items():
-            parts += [Text(f"  {line}") for line in members] + [Text(f"    {visible(reason)}")]
+            parts += [Text(f"  {_refused(one, width - 2)}") for one in members] + [_broken(reason, width, 4)]
     return Group(*parts)
 
 
-def command_lines(commands: Sequence[str]) -> str:
-    """Return the commands to run next, one a line and never broken."""
-    return "\n".join(["", "Next", *(f"  {visible(line)}" for line in commands)])
+def _broken(line: str, width: int, indent: int) -> Text:
+    """Break a line at the width, every part of it indented, and no figure parted from its unit."""
+    margin = " " * indent
+    kept = UNIT.sub(UNBROKEN, visible(line))
+    lines = fill(
+        kept, width, initial_indent=margin, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False
+    )
+    return Text(lines.replace(UNBROKEN, " "))
 
 
-def _headline(found: Plan) -> list[Any]:
+def _headline(found: Plan) -> list[str]:
     target = found.target
     if target is None:
-        return [Text(visible(f"No target: {found.reason}"), style="bold")]
+        return [f"No target: {found.reason}"]
     one = target.candidate
     share = "" if target.tpot_share is None else f", {percent(target.tpot_share)} of TPOT"
     return [
-        Text(f"Tune {short_name(visible(one.kernel.name), NAME_WIDTH)} ({' and '.join(one.roles)})", style="bold"),
-        Text(
-            f"  {duration(one.measured_ns)} a step in {one.count:,.0f} launches, at least {duration(one.floor_ns)}: "
-            f"a win is worth at most {duration(one.worth_ns)} a step{share}"
-        ),
+        f"Tune {short_name(one.kernel.name, NAME_WIDTH)} ({' and '.join(one.roles)})",
+        f"{duration(one.measured_ns)} a step in {one.count:,.0f} launches, at least {duration(one.floor_ns)}: "
+        f"a win is worth at most {duration(one.worth_ns)} a step{share}",
     ]
 
 
@@ -172,10 +181,15 @@ def _lines(target: Target) -> list[str]:
     return [*lines, *target.notes]
 
 
-def _by_reason(found: Plan) -> dict[str, list[str]]:
-    told: dict[str, list[str]] = {}
+def _by_reason(found: Plan) -> dict[str, list[Candidate]]:
+    told: dict[str, list[Candidate]] = {}
     for refusal in found.refused:
-        one = refusal.candidate
-        name = f"{short_name(visible(one.kernel.name), NAME_WIDTH)} ({one.role}, {duration(one.measured_ns)})"
-        told.setdefault(refusal.reason, []).append(name)
+        told.setdefault(refusal.reason, []).append(refusal.candidate)
     return told
+
+
+def _refused(one: Candidate, width: int) -> str:
+    """A refused kernel on one line. Names that were cut can be alike: role and tile come first."""
+    tile = tile_text(one.kernel)
+    what = f"{one.role}, {duration(one.measured_ns)}{f', tile {tile}' if tile else ''}: "
+    return what + short_name(visible(one.kernel.name), max(NARROWEST_NAME, min(NAME_WIDTH, width - len(what))))

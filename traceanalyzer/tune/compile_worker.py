@@ -51,11 +51,12 @@ def answer(question: dict[str, Any], cache: Path | None) -> dict[str, Any]:
 
 def _kept(path: Path) -> dict[str, Any] | None:
     """Return the facts of a cache file; null where it is missing or damaged."""
+    from traceanalyzer.tune.compilation import CompileFacts
+
     try:
-        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return CompileFacts.from_dict(json.loads(path.read_text(encoding="utf-8"))).to_dict()
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-    return facts
 
 
 if __name__ == "__main__":

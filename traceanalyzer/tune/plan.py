@@ -177,14 +177,15 @@ def _target(
     compiled: Mapping[str, CompiledKernel],
     notes: Sequence[str],
 ) -> Target:
-    vendor = found.ceilings.gpu.vendor if found.ceilings else None
+    gpu = found.ceilings.gpu if found.ceilings else None
+    vendor = gpu.vendor if gpu else None
     product, model = chosen.product, found.model
     moe = model.moe if model and product and product.experts else None
     flip = flips(chosen.kernel, vendor, moe.experts if moe else None, moe.top_k if moe else None) if product else ()
     rows = rows_to_tune(product.m, flip) if product else ()
     dtypes = _dtypes(chosen, model)
-    executed, padding = executed_shape(chosen, layout.execution if layout else None, vendor)
-    bench, no_bench = bench_of(chosen, dtypes, executed, layout.parallel.ep if layout else 1)
+    executed, padding = executed_shape(chosen, layout.execution if layout else None, gpu)
+    bench, no_bench = bench_of(chosen, dtypes, executed, layout.parallel.ep if layout else 1, vendor)
     cached = compiled.get(chosen.kernel.name)
     whole = found.decode and found.period_ns and chosen.worth_ns is not None
     return Target(

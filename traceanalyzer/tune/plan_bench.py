@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Execution
 from traceanalyzer.names import Dtypes
 from traceanalyzer.tune.plan_candidates import Candidate
@@ -15,6 +16,12 @@ MXFP4_STEP = 64
 
 PADDINGS = (256, 128)
 """Multiples that vLLM on ROCm pads gpt-oss to, by version and GPU."""
+
+ROCM_STEP, ROCM_STEP_OF = 128, {"gfx950": 256}
+"""The multiple of current versions: of every GPU, and of those that have their own."""
+
+GROUP_M = {"amd": 4, "nvidia": 8}
+"""What triton_kernels' heuristics take on every shape."""
 
 HALF = ("bf16", "fp16")
 
@@ -30,6 +37,7 @@ class Bench:
         n, k: of the product as it runs.
         experts, top_k: on this rank; null for a dense product. A rank of an expert-parallel group sees on average
             ``top_k / ep`` of a token's experts.
+        axes: for ``--axis``: what the server's library fixes, so that candidates do not differ in it.
         screens: whether ``tune screen`` knows the kernel.
         same_code: whether the backend is the very kernel of the trace.
     """
@@ -41,6 +49,7 @@ class Bench:
     k: int
     experts: int | None
     top_k: int | None
+    axes: tuple[str, ...]
     screens: bool
     same_code: bool
 
@@ -57,14 +66,14 @@ class Bench:
 
 
 def executed_shape(
-    chosen: Candidate, execution: Execution | None, vendor: str | None
+    chosen: Candidate, execution: Execution | None, gpu: Gpu | None
 ) -> tuple[tuple[int, int] | None, tuple[str, ...]]:
     """Return (n, k) as the kernel runs them, and what that rests on. Only mxfp4 experts are known to be padded.
 
     Args:
         chosen: the kernel.
         execution: how the engine carries the model out; its padded input tells the multiple.
-        vendor: of the GPU; null where unknown.
+        gpu: null where unknown.
     """
     product = chosen.product
     if product is None:
@@ -73,21 +82,25 @@ def executed_shape(
     if chosen.kernel.dtypes.weight != "mxfp4" or chosen.role not in ("moe_gate_up", "moe_down"):
         return (n, k), ()
     width = execution.moe_input_width if execution else None
-    step = next((multiple for multiple in PADDINGS if width and width % multiple == 0), MXFP4_STEP)
+    rocm = gpu if width is None and gpu is not None and gpu.vendor == "amd" else None
+    if rocm is not None:
+        step = ROCM_STEP_OF.get(rocm.target or "", ROCM_STEP)
+    else:
+        step = next((multiple for multiple in PADDINGS if width and width % multiple == 0), MXFP4_STEP)
     gate_up = chosen.role == "moe_gate_up"
     hidden, ffn = (k, n // 2) if gate_up else (n, k)
     padded_hidden, padded_ffn = width or _up(hidden, step), _up(ffn, step)
     padded = (2 * padded_ffn, padded_hidden) if gate_up else (padded_hidden, padded_ffn)
-    notes = []
-    if padded != (n, k):
-        notes.append(f"weights padded from {n} x {k} to {padded[0]} x {padded[1]} (multiples of {step}), inferred")
-    elif vendor == "amd" and width is None and hidden % PADDINGS[-1]:
-        low, high = (f"{_up(hidden, multiple)}" for multiple in reversed(PADDINGS))
-        notes.append(
-            f"no kernel pads the experts' input here; vLLM on ROCm pads {hidden} to {low} or {high}, by version: "
-            "tune the size that the server runs"
-        )
-    return padded, tuple(notes)
+    if padded == (n, k):
+        return padded, ()
+    change = f"weights padded from {n} x {k} to {padded[0]} x {padded[1]}"
+    if rocm is None:
+        return padded, (f"{change} (multiples of {step}), inferred",)
+    return padded, (
+        f"{change}, as vLLM on ROCm pads (multiples of {step}, in other versions of "
+        f"{' or '.join(str(other) for other in PADDINGS if other != step)}): assumed, as no kernel here pads the "
+        "experts' input",
+    )
 
 
 def _up(size: int, step: int) -> int:
@@ -95,7 +108,7 @@ def _up(size: int, step: int) -> int:
 
 
 def bench_of(
-    chosen: Candidate, dtypes: Dtypes, executed: tuple[int, int] | None, ep: int
+    chosen: Candidate, dtypes: Dtypes, executed: tuple[int, int] | None, ep: int, vendor: str | None
 ) -> tuple[Bench | None, str | None]:
     """Return how a kernel can be measured, or why none of the tune commands does.
 
@@ -104,16 +117,19 @@ def bench_of(
         dtypes: its element types.
         executed: (n, k) as it runs them.
         ep: expert-parallel ranks.
+        vendor: of the GPU; null where unknown.
     """
     kernel, product = chosen.kernel, chosen.product
     if product is None or executed is None:
         return None, f"its shape is not known: {chosen.why_unknown}"
     n, k = executed
+    axes: tuple[str, ...] = ()
     if kernel.scheme == "triton_kernels":
         fits = dtypes.weight == "mxfp4" and dtypes.activation in HALF and chosen.role in ("moe_gate_up", "moe_down")
         if not fits or product.experts is None:
             return None, "of triton_kernels, tune run measures gate_up and down with bf16 or fp16 x mxfp4"
         name, backend, screens, same = chosen.role, "triton_kernels", True, True
+        axes = (f"group_m={GROUP_M[vendor]}",) if vendor in GROUP_M else ()
     elif is_fused_moe(kernel):
         if dtypes.weight not in HALF or product.experts is None or chosen.role != "moe_gate_up":
             weights = dtypes.weight or "unknown ones"
@@ -129,7 +145,7 @@ def bench_of(
     if experts is not None and top_k is not None and ep > 1:
         top_k = top_k // ep if top_k % ep == 0 else 1
     dtype = None if name == "fp8_block" or dtypes.activation == "bf16" else dtypes.activation
-    return Bench(name, backend, dtype, n, k, experts, top_k, screens, same), None
+    return Bench(name, backend, dtype, n, k, experts, top_k, axes, screens, same), None
 
 
 def _block_scaled_fp8(knob: str | None, dtypes: Dtypes) -> bool:

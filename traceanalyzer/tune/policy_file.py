@@ -47,7 +47,7 @@ def read_policy(path: str | Path) -> Policy | None:
     """
     try:
         document = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     # Rules written by hand need not name their schema.
     if not isinstance(document, dict) or "rules" not in document or document.get("schema", SCHEMA) != SCHEMA:
