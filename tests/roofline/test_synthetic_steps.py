@@ -87,6 +87,23 @@ def test_tensor_parallel_ranks_hold_half_of_the_weights(found: Roofline, open_sp
     assert roofline(trace, Request(model=LLAMA, tp=1)).rows != half.rows
 
 
+def test_a_stage_between_the_first_and_the_last_is_told_by_what_it_lacks(open_spec: Open) -> None:
+    spec = dense(layers=8)
+    inner = replace(spec.model, prologue=(), epilogue=())
+    trace, _ = open_spec(replace(spec, model=inner, world_size=4))
+    found = roofline(trace, Request(model=LLAMA))
+    assert not [finding for finding in found.findings if finding.code == "model_mismatch"]
+    assert role(found, "down")["flops"][0] == pytest.approx(8 * 2 * BATCH * 14336 * 4096)
+    assert any(line.startswith("pipeline stage 1 (from 0) or one like it, inferred") for line in found.basis)
+
+
+def test_a_pipeline_degree_that_the_ranks_name_contradicts_is_refused(open_spec: Open) -> None:
+    trace, _ = open_spec(dense(layers=8))
+    placed = Trace(replace(trace.metadata, parallel={"pp": 3, "tp": 0}), trace.events, trace.store)
+    with pytest.raises(RooflineError, match="pp = 2 contradicts the trace, which is of pipeline rank 3"):
+        roofline(placed, Request(model=LLAMA, pp=2))
+
+
 def test_a_layout_that_does_not_fit_the_model_is_refused(open_spec: Open) -> None:
     trace, _ = open_spec(dense())
     with pytest.raises(RooflineError, match="tp = 3 does not divide"):

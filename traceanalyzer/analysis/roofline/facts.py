@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import polars as pl
 
 from traceanalyzer.analysis.roofline.result import RooflineError
 from traceanalyzer.analysis.roofline.scope import STEP, Scope
 from traceanalyzer.model import FORMATS, Architecture, Execution, ModelError, Parallel, TraceFacts
+from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.names import KernelName, parse
 from traceanalyzer.trace import Trace
 
@@ -154,7 +154,8 @@ def layout_of(
             parallel = Parallel(tp=tp, pp=pp, ep=ep or 1)
     except ModelError as error:
         raise RooflineError(str(error)) from error
-    return parallel, _stage(trace, scope, parallel.pp), notes
+    stage, basis = _stage(trace, scope, model, parallel.pp)
+    return parallel, stage, [*notes, *basis]
 
 
 def _stages(layers: int, blocks: int | None, world: int) -> int:
@@ -166,13 +167,27 @@ def _stages(layers: int, blocks: int | None, world: int) -> int:
     return 1
 
 
-def _stage(trace: Trace, scope: Scope, pp: int) -> int | None:
+def _stage(trace: Trace, scope: Scope, model: Architecture, pp: int) -> tuple[int | None, list[str]]:
+    """Return this rank's stage and what it was inferred from; null where there is one stage or nothing tells which.
+
+    Between the first and the last one, stages of as many layers are taken for one another if they have the same kinds.
+    """
     if pp == 1:
-        return None
-    ranks: dict[str, Any] = trace.metadata.parallel or {}
-    if isinstance(ranks.get("pp"), int):
-        return int(ranks["pp"])
+        return None, []
+    rank = (trace.metadata.parallel or {}).get("pp")
+    if rank is not None:
+        if rank >= pp:
+            raise RooflineError(f"pp = {pp} contradicts the trace, which is of pipeline rank {rank} (from 0)")
+        return rank, []
     roles = set(scope.kernels["role"].unique().to_list())
     if "lm_head" in roles:
-        return pp - 1
-    return 0 if "embedding" in roles or pp == 2 else None
+        return pp - 1, []
+    if "embedding" in roles or pp == 2:
+        return 0, []
+    blocks = _common(scope.steps["blocks"])
+    layers = {stage: stage_layers(len(model.layers), pp, stage) for stage in range(1, pp - 1)}
+    middle = {stage: tuple(model.layers[i] for i in own) for stage, own in layers.items() if len(own) == blocks}
+    if len(set(middle.values())) != 1:
+        return None, []
+    first = min(middle)
+    return first, [f"pipeline stage {first} (from 0) or one like it, inferred: neither embedding nor lm_head run here"]
