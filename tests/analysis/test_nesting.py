@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.analysis.host import nesting
+from traceanalyzer.analysis.nesting import nesting
 
-SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 15)), max_size=14)
+SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 15)), max_size=40)
 
 
 @given(SPANS)

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from traceanalyzer.analysis.columns import IDLE_HOST
+from traceanalyzer.analysis.nesting import nesting
 from traceanalyzer.trace import Trace
 
 HOST_CATEGORIES = ("cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver", "hip_runtime")
@@ -45,8 +46,8 @@ def _thread_events(trace: Trace, pid: object, tid: object, waits: pl.DataFrame) 
     """Host events of a thread that overlap the stretch from the first wait to the last."""
     first, last = waits["start_ns"].min(), (waits["start_ns"] + waits["host_ns"]).max()
     return (
-        trace.events.filter(
-            pl.col("cat").cast(pl.String).is_in(HOST_CATEGORIES),
+        trace.events_of(*HOST_CATEGORIES)
+        .filter(
             pl.col("pid").cast(pl.String) == pid,
             pl.col("tid").cast(pl.String) == tid,
             pl.col("start_ns") < last,
@@ -92,33 +93,6 @@ def _waited_before(waits: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
     at = np.searchsorted(start, moments, side="right")
     inside = np.where(at > 0, np.minimum(moments - start[np.maximum(at - 1, 0)], length[np.maximum(at - 1, 0)]), 0)
     return before[np.maximum(at - 1, 0)] * (at > 0) + inside
-
-
-def nesting(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each event of a thread its parent, or -1, and its end.
-
-    The parent is the innermost earlier event that still runs at its start. A child that outlasts its parent, by clock
-    rounding, ends with it.
-
-    Args:
-        starts: ns, ascending; of those that start at once the outer one first.
-        ends: ns.
-    """
-    parents, clipped = [-1] * len(starts), ends.tolist()
-    open_events: list[int] = []
-    open_ends: list[int] = []
-    # The only loop over events here, and so kept bare: which events are open depends on how the last one was clipped.
-    for event, (start, end) in enumerate(zip(starts.tolist(), clipped, strict=True)):
-        while open_ends and open_ends[-1] <= start:
-            open_ends.pop()
-            open_events.pop()
-        if open_ends:
-            parents[event] = open_events[-1]
-            if end > open_ends[-1]:
-                clipped[event] = open_ends[-1]
-        open_events.append(event)
-        open_ends.append(clipped[event])
-    return np.array(parents, dtype=np.int64), np.array(clipped, dtype=np.int64)
 
 
 def _annotation_around(parents: np.ndarray, annotates: np.ndarray) -> np.ndarray:
