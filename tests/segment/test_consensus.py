@@ -66,3 +66,11 @@ def test_a_step_of_other_kernels_is_not_advised() -> None:
 def test_a_step_that_is_clear_itself_keeps_its_blocks() -> None:
     other = peer(np.delete(CLEAR.tokens, 5).tolist(), [0] * (len(CLEAR.tokens) - 1), 0.95)
     assert consult([CLEAR, other])[1] is other.cut
+
+
+def test_each_step_may_have_lost_a_kernel_that_stands_beside_the_other_s() -> None:
+    tokens = np.array([0, *[1, 2, 3, 1, 4, 5, 6] * 4, 20])
+    blocks = np.array([-1, *(number for number in range(4) for _ in range(7)), -1])
+    clear = peer(np.delete(tokens, 5).tolist(), np.delete(blocks, 5).tolist(), 0.9)
+    doubtful = peer(np.delete(tokens, 4).tolist(), [0] * (len(tokens) - 1), 0.3)
+    assert consult([clear, doubtful])[1].block_of.tolist() == np.delete(blocks, 4).tolist()

@@ -56,6 +56,8 @@ def _skip(mine: list[int], theirs: list[int]) -> tuple[int, int]:
             return 0, reach
         if reach < len(mine) and mine[reach] == theirs[0]:
             return reach, 0
+        if reach == 1 and mine[1:2] == theirs[1:2] != []:
+            return 1, 1
     return 1, 1
 
 
