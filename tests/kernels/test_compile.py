@@ -59,6 +59,7 @@ def test_what_finishes_a_product_compiles_for_every_target(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")  # unset, it warns
     names = set()
     for kernel in HOME:
         spec, place = find_kernel(kernel), find_target(target)
