@@ -9,7 +9,6 @@ from pathlib import Path
 
 import polars as pl
 
-from traceanalyzer.cpu_kernels import standing_for_kernels
 from traceanalyzer.display import facts_html
 from traceanalyzer.ingest import Effort, IngestResult, Source, Store, TraceMetadata, ingest
 from traceanalyzer.ingest.derived import Derived
@@ -77,17 +76,17 @@ class Trace:
 
     @property
     def cpu_only(self) -> bool:
-        """Whether no work on a GPU was recorded, so that CPU ops stand for kernels."""
+        """Whether no work on a GPU was recorded, so that leaf CPU ops stand in for kernels."""
         return self._gpu_events.is_empty()
 
     @cached_property
     def device_events(self) -> pl.DataFrame:
-        """Kernels, copies and memsets in order of start; in a CPU-only trace the CPU ops that stand for kernels.
+        """Kernels, copies and memsets in order of start; in a CPU-only trace its leaf CPU ops.
 
         Columns of ``EVENT_SCHEMA`` and ``is_kernel`` (false for copies and memsets). ``device`` is null in a
         CPU-only trace.
         """
-        return self._cpu_kernels if self.cpu_only else self._gpu_events
+        return self._leaf_cpu_ops if self.cpu_only else self._gpu_events
 
     @cached_property
     def launches(self) -> pl.DataFrame:
@@ -123,12 +122,14 @@ class Trace:
         )
 
     @cached_property
-    def _cpu_kernels(self) -> pl.DataFrame:
-        ops = self.events_of("cpu_op").filter(pl.col("name").is_not_null())
-        chosen = standing_for_kernels(ops.select("index", "name", "pid", "tid", "start_ns", "dur_ns").collect())
+    def _leaf_cpu_ops(self) -> pl.DataFrame:
+        next_start = pl.col("start_ns").shift(-1).over("pid", "tid")
+        end = pl.col("start_ns") + pl.col("dur_ns")
         return (
-            ops.join(chosen.to_frame().lazy(), on="index", how="semi")
+            self.events_of("cpu_op")
+            .filter(pl.col("name").is_not_null())
             .sort("start_ns", -pl.col("dur_ns"), "index")
+            .filter(next_start.is_null() | (next_start >= end), pl.col("dur_ns") > 0)
             .with_columns(is_kernel=pl.lit(True), device=pl.lit(None, dtype=pl.Int32))
             .collect()
         )
