@@ -35,6 +35,12 @@ def test_skewed_routing_hits_fewer_experts_than_uniform(tokens: int, skew: float
     assert expected_distinct(128, 4, tokens, skew) <= expected_distinct(128, 4, tokens) + 1e-9
 
 
+@pytest.mark.parametrize("skew", [5000.0, 1e308])
+def test_routing_so_skewed_that_shares_vanish_always_takes_the_same_experts(skew: float) -> None:
+    assert inclusion(8, 3, skew) == (1, 1, 1, 0, 0, 0, 0, 0)
+    assert expected_distinct(32, 4, 16, skew) == 4
+
+
 def test_padded_rows_of_observed_counts() -> None:
     assert padded_rows([0, 1, 16, 17], 16) == 0 + 16 + 16 + 32
 

@@ -38,13 +38,14 @@ class Routing:
 
 def inclusion(experts: int, top_k: int, skew: float = 0.0) -> tuple[float, ...]:
     """Return each expert's probability to be among a token's top k: they sum to k, none above 1."""
-    popularity = [float((i + 1) ** -skew) for i in range(experts)]
     certain = 0
     while True:
-        scale = (top_k - certain) / sum(popularity[certain:]) if certain < experts else 0.0
-        now_certain = sum(1 for weight in popularity[certain:] if weight * scale > 1)
+        # Relative to the most popular one left: a steep law would round all of them to 0 otherwise.
+        popularity = [float(((i + 1) / (certain + 1)) ** -skew) for i in range(certain, experts)]
+        scale = (top_k - certain) / sum(popularity) if popularity else 0.0
+        now_certain = sum(1 for weight in popularity if weight * scale > 1)
         if not now_certain:
-            return tuple([1.0] * certain + [weight * scale for weight in popularity[certain:]])
+            return tuple([1.0] * certain + [weight * scale for weight in popularity])
         certain += now_certain
 
 
