@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from traceanalyzer.cli.common import QUIET
+from traceanalyzer.cli.guards import guarded
 from traceanalyzer.discovery import Declared, declared
 
 Maker = Callable[[Declared], click.Command]
@@ -51,7 +52,7 @@ class CommandGroup(click.Group):
         if command is None and cmd_name in (found := self.found()):
             one, maker = found[cmd_name]
             command = maker(one)
-        return None if command is None else with_quiet(command)
+        return None if command is None else guarded(with_quiet(command))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with the first lines of their modules."""
