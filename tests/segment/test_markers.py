@@ -37,6 +37,15 @@ def test_a_marker_tells_phase_and_counts(name: str, expected: Marker | None) -> 
     assert read_marker(name) == expected
 
 
+@pytest.mark.parametrize("digits", [13, 19, 5000])
+def test_counts_that_no_step_can_have_are_none(digits: int) -> None:
+    count = "9" * digits
+    assert read_marker(f"execute_context_0(0)_generation_{count}({count})") is None
+    assert read_marker(f"execute_new_0_cached_{count}") is None
+    assert read_marker(f"step[DECODE bs={count}]") == Marker("sglang", "decode")
+    assert read_marker(f"ProfilerStep#{count}") == Marker("profiler_step")
+
+
 def test_the_frame_closest_to_the_model_is_preferred() -> None:
     names = [
         "vllm/v1/worker/gpu_model_runner.py(3939): execute_model",

@@ -72,13 +72,16 @@ def _sglang(found: re.Match[str]) -> Marker:
     return Marker("sglang", phase, requests, tokens)
 
 
-_SUMS = r"(\d+)\(sq\d+sk(\d+)sqsq\d+sqsk\d+\)"
+_COUNT = r"\d{1,12}(?!\d)"
+"""A longer number counts neither requests nor tokens, and would not fit into a column."""
+_SUMS = rf"({_COUNT})\(sq\d+sk({_COUNT})sqsq\d+sqsk\d+\)"
+_SIZED = rf"({_COUNT})\((?:tokens_)?({_COUNT})\)"
 _FORMATS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Marker]], ...] = (
-    (re.compile(rf"^execute_(\d+)_context_{_SUMS}_generation_{_SUMS}"), _detailed),
-    (re.compile(r"^execute_context_(\d+)\((?:tokens_)?(\d+)\)_generation_(\d+)\((?:tokens_)?(\d+)\)"), _native),
-    (re.compile(r"^execute_new_(\d+)_cached_(\d+)"), _cached),
+    (re.compile(rf"^execute_({_COUNT})_context_{_SUMS}_generation_{_SUMS}"), _detailed),
+    (re.compile(rf"^execute_context_{_SIZED}_generation_{_SIZED}"), _native),
+    (re.compile(rf"^execute_new_({_COUNT})_cached_({_COUNT})"), _cached),
     (re.compile(r"^_dummy_run\b"), lambda found: Marker("vllm", "dummy")),
-    (re.compile(r"^step\[(?P<mode>\w+)(?: +bs=(?P<bs>\d+))?(?: +toks=(?P<toks>\d+))?"), _sglang),
+    (re.compile(rf"^step\[(?P<mode>\w+)(?: +bs=(?P<bs>{_COUNT}))?(?: +toks=(?P<toks>{_COUNT}))?"), _sglang),
     (re.compile(r"^ProfilerStep#\d+"), lambda found: Marker("profiler_step")),
 )
 _RUNNER = re.compile(r"model_runner[^/\\]*\.py\(\d+\): (?:execute_model|forward)$")
