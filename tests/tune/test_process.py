@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -76,6 +79,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def ends(pid: int) -> bool:
+    """Whether a process ends within ten seconds."""
+    deadline = time.monotonic() + 10
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not is_alive(pid)
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 def test_what_a_worker_has_started_is_killed_with_it(worker: Worker) -> None:
     with worker:
@@ -83,10 +94,25 @@ def test_what_a_worker_has_started_is_killed_with_it(worker: Worker) -> None:
         assert is_alive(child)
         with pytest.raises(LateWorkerError):
             worker.ask({"do": "sleep"}, 0.2)
-        deadline = time.monotonic() + 10
-        while is_alive(child) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not is_alive(child)
+        assert ends(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
+def test_a_worker_dies_with_a_caller_that_is_killed(worker: Worker, tmp_path: Path) -> None:
+    caller = (
+        "from traceanalyzer.tune.process import Worker\n"
+        "worker = Worker('misbehaving')\n"
+        "print(worker.ask({'do': 'nothing'}, 30)['pid'], flush=True)\n"
+        "worker.ask({'do': 'sleep'}, 60)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", caller]
+    with worker, subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        assert is_alive(pid)
+        process.kill()
+    assert ends(pid)
 
 
 def test_a_worker_killed_by_another_thread_answers_nobody(worker: Worker) -> None:

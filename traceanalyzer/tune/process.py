@@ -7,6 +7,7 @@ whatever it has started (a compiler runs an assembler), and the next question st
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import selectors
@@ -168,6 +169,7 @@ def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
     Whatever else the process prints goes to stderr, so that it cannot be taken for an answer. An exception becomes an
     answer with ``error``.
     """
+    _die_with_the_caller()
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -177,6 +179,13 @@ def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
             reply = {"error": _one_line(error)}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
+
+
+def _die_with_the_caller() -> None:
+    """Have the kernel kill this process with what asks it, however that dies; its process group is another one."""
+    if sys.platform == "linux":
+        set_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
 def _one_line(error: Exception) -> str:
