@@ -12,7 +12,7 @@ _JUDGED_FROM = 64
 """Events after which sequences that differ in most are given up."""
 _LEAST_MATCHED = 0.9
 _LOST = 2
-"""Events without a counterpart that a short sequence may have, too."""
+"""Events without a counterpart that a short sequence may have, too, beside one that has."""
 
 
 def align(own: IntArray, other: IntArray) -> IntArray | None:
@@ -32,7 +32,7 @@ def align(own: IntArray, other: IntArray) -> IntArray | None:
         if mine and theirs:
             skip = _skip(mine, theirs)
             i, j = i + skip[0], j + skip[1]
-    return match if (match >= 0).sum() >= min(_LEAST_MATCHED * len(own), len(own) - _LOST) else None
+    return match if (match >= 0).sum() >= min(_LEAST_MATCHED * len(own), max(len(own) - _LOST, 1)) else None
 
 
 def _equal_run(own: IntArray, other: IntArray) -> int:
