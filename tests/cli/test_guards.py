@@ -48,3 +48,10 @@ def test_a_number_of_more_than_64_bits_is_a_usage_error(option: str) -> None:
     refused = CliRunner().invoke(cli, ["hotspots", str(CASE), option, "9" * 30])
     assert refused.exit_code == 2
     assert "is too large" in refused.output
+
+
+@pytest.mark.parametrize("words", [["report"], ["export", "perfetto"], ["export", "csv"], ["ingest"]])
+def test_no_file_is_named_like_stdout(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(cli, [*words, str(CASE), "--output", "-"]).exit_code == 2
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -76,3 +77,37 @@ def test_a_mean_over_different_phases_says_so() -> None:
 def test_a_kernel_of_several_roles_is_not_shown_without_one() -> None:
     result = CliRunner().invoke(cli, ["hotspots", str(MOE), "--no-cache"])
     assert "several" in result.stdout
+
+
+def test_stderr_may_be_closed(trace) -> None:
+    command = [sys.executable, "-m", "traceanalyzer", "ingest", str(trace), "--no-cache", "--json"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["status"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_help_that_cannot_be_printed_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "traceanalyzer", "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "no space left" in done.stderr
+
+
+def test_a_lack_of_memory_is_one_line(trace, monkeypatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("traceanalyzer.trace.open_traces", refuse)
+    result = CliRunner().invoke(cli, ["hotspots", str(trace)])
+    assert result.exit_code == 1
+    assert result.output == "Error: not enough memory\n"

@@ -50,7 +50,7 @@ def refuse_huge_numbers(context: click.Context) -> None:
 
 
 def refuse_replacing_an_input(context: click.Context) -> None:
-    """Stop where the file to be written is one that the command reads, under whatever name.
+    """Stop where the file to be written is one that the command reads, under whatever name; or stdout.
 
     Raises:
         click.UsageError: it is.
@@ -66,6 +66,10 @@ def refuse_replacing_an_input(context: click.Context) -> None:
         if parameter.name not in OUTPUTS:
             continue
         for output in _values(context, parameter):
+            if output is not None and str(output) == "-":
+                raise click.BadParameter(
+                    "- is no name of a file, and nothing is written to stdout here: name a file.", context, parameter
+                )
             if _is_file(output) and any(Path(output).samefile(each) for each in inputs):
                 option = max(parameter.opts, key=len)
                 raise click.UsageError(f"{option} would replace {output}, which is read: choose another name")

@@ -19,6 +19,9 @@ PLACES = {"traceanalyzer.cli": imported, "traceanalyzer.analysis": command_of_an
 """Where commands are found. One that a module of ``cli`` writes out goes before one made of an analysis."""
 
 
+STDERR = 2
+
+
 class RootGroup(CommandGroup):
     """The first level; an error of any command ends in one line."""
 
@@ -34,6 +37,8 @@ class RootGroup(CommandGroup):
             if os.environ.get("TRACEANALYZER_DEBUG"):
                 raise
             raise UnusableInput(of_system(error)) from error
+        except MemoryError as error:
+            raise UnusableInput("not enough memory") from error
         except Exception as error:
             if os.environ.get("TRACEANALYZER_DEBUG"):
                 raise
@@ -73,6 +78,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line."""
+    _open_closed_stderr()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             import_module("traceanalyzer.report.plain").make_plain(stream)
@@ -82,6 +88,25 @@ def main() -> None:
         # The reader (head, less) has gone; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        # Help and usage are printed before any command runs: on a full disk, too.
+        if os.environ.get("TRACEANALYZER_DEBUG"):
+            raise
+        UnusableInput(of_system(error)).show()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _open_closed_stderr() -> None:
+    """Give a process that was started with stderr closed one that leads nowhere.
+
+    Else libraries fail on it, and the next file that is opened takes its number, and messages.
+    """
+    if sys.stderr is None:
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        if descriptor != STDERR:
+            os.dup2(descriptor, STDERR)
+        sys.stderr = open(STDERR, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
 if __name__ == "__main__":

@@ -184,7 +184,8 @@ def _tar_members(plain: Plain, nesting: int) -> Iterator[Found]:
             for member in archive:
                 count += 1
                 _check_count(count, plain.path)
-                path = f"{plain.path}!{member.name}"
+                # Names that are not UTF-8 come with surrogates, which no JSON document can hold.
+                path = f"{plain.path}!{member.name.encode('utf-8', 'backslashreplace').decode()}"
                 if member.isdir():
                     continue
                 if not member.isfile():

@@ -41,6 +41,7 @@ def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, be
     Raises:
         TraceError: it is no trace, or no event of it can be used.
     """
+    check_name(plain.path)
     large = before + size * (TYPICAL_RATIO if plain.layers else 1) >= WORKERS_FROM_BYTES
     try:
         return _read(plain, size, directory, pool, large=large, careful=not plain.can_restart)
@@ -48,6 +49,19 @@ def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, be
         shutil.rmtree(directory)
         directory.mkdir()
         return _read(plain.restarted(), size, directory, pool, large=large, careful=True)
+
+
+def check_name(path: str) -> None:
+    """Refuse a path that no JSON document can hold: one whose bytes are not UTF-8.
+
+    Raises:
+        TraceError: it is one.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        shown = path.encode("utf-8", "backslashreplace").decode()
+        raise TraceError(shown, "its name is not valid UTF-8: rename it, or read it through a pipe") from None
 
 
 def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, large: bool, careful: bool) -> Store:
