@@ -20,6 +20,10 @@ class TraceError(Exception):
         self.path = path
         self.reason = reason
 
+    def __reduce__(self) -> tuple[type[TraceError], tuple[str, str]]:
+        """Be made again from path and reason: else a process pool whose worker raises it never answers."""
+        return type(self), (self.path, self.reason)
+
 
 @dataclass(frozen=True)
 class TraceWarning:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -201,8 +202,27 @@ def open_traces(
         TraceError: no path holds a usable trace.
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
+    _refuse_after_fork(given)
     result = ingest([str(path) for path in given], output=output, cache=cache, progress=progress)
     return TraceSet.from_result(result, keep=cache)
+
+
+_opened_by: int | None = None
+"""The process that has opened traces, and with it started the threads of Polars."""
+
+
+def _refuse_after_fork(paths: Sequence[str | Path]) -> None:
+    """Stop in a child that was forked after traces were opened: the threads of Polars are not forked, and it would wait
+    for them for ever.
+
+    Raises:
+        TraceError: this is such a child.
+    """
+    global _opened_by  # noqa: PLW0603 - a fork copies what a module holds, which is what tells
+    if _opened_by not in (None, os.getpid()):
+        why = "this process was forked from one that has opened traces, which Polars cannot do: start it by spawn"
+        raise TraceError(str(paths[0]) if paths else "input", why)
+    _opened_by = os.getpid()
 
 
 def open_trace(path: str | Path) -> Trace:

@@ -111,3 +111,20 @@ def test_a_lack_of_memory_is_one_line(trace, monkeypatch) -> None:
     result = CliRunner().invoke(cli, ["hotspots", str(trace)])
     assert result.exit_code == 1
     assert result.output == "Error: not enough memory\n"
+
+
+def test_sigterm_leaves_as_an_error_does(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys, pathlib, traceanalyzer.cli.main as main\n"
+        "def run():\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        signal.pause()\n"
+        "    finally:\n"
+        f"        pathlib.Path({str(tmp_path / 'cleaned')!r}).touch()\n"
+        "main.cli = run\n"
+        "main.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    assert done.returncode == 143
+    assert (tmp_path / "cleaned").exists()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from importlib import import_module
 from io import TextIOWrapper
+from types import FrameType
 from typing import Any
 
 import click
@@ -79,6 +82,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line."""
     _open_closed_stderr()
+    _clean_up_when_terminated()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             import_module("traceanalyzer.report.plain").make_plain(stream)
@@ -95,6 +99,18 @@ def main() -> None:
         UnusableInput(of_system(error)).show()
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _clean_up_when_terminated() -> None:
+    """Leave by SIGTERM as by an error, so that temporary files and workers go; a second one ends it at once."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        sys.exit(128 + number)
+
+    main_thread = threading.current_thread() is threading.main_thread()
+    if main_thread and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, leave)
 
 
 def _open_closed_stderr() -> None:
