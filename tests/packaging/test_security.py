@@ -35,6 +35,8 @@ NEVER_IMPORTED = {
 NEVER_CALLED = {"eval", "exec", "compile"}
 NEVER_METHODS = {"system", "popen", "mktemp", "extractall", "execv", "execvp", "spawnv", "fork"}
 STARTS_PROCESSES = {"ingest/pool.py", "tune/compilation.py", "tune/process.py"}
+CALLS_THE_C_LIBRARY = {("tune/process.py", "ctypes")}
+"""prctl, so that a worker does not outlive what started it."""
 USES_NETWORK = {"capture/http.py", "capture/load.py", "ingest/remote.py"}
 
 
@@ -66,7 +68,7 @@ def importers(*modules: str) -> set[str]:
 def test_nothing_can_unpickle_or_evaluate() -> None:
     assert len(trees()) > 300
     assert {(name, one) for name, tree in trees().items() for one in imports(tree)
-            if one.partition(".")[0] in NEVER_IMPORTED} == set()  # fmt: skip
+            if one.partition(".")[0] in NEVER_IMPORTED} == CALLS_THE_C_LIBRARY  # fmt: skip
     called = {(name, node.func.id) for name, node in calls() if isinstance(node.func, ast.Name)}
     assert {(name, one) for name, one in called if one in NEVER_CALLED} == set()
     methods = {(name, node.func.attr) for name, node in calls() if isinstance(node.func, ast.Attribute)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -120,27 +121,33 @@ def gather_trace(trace: Trace, request: Request | None = None) -> TraceView:
     asked = request or Request()
     cut = segment(trace)
     chosen, steps = _main_steps(cut.steps, asked.phase)
-    held, refusal = roofline_or_reason(trace, replace(asked, phase=chosen))
-    gaps = idle(trace)
-    told = advice(trace, phase=chosen)
+    # The two longest analyses beside the others: most of their time is spent outside of the interpreter's lock.
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        assessed = pool.submit(roofline_or_reason, trace, replace(asked, phase=chosen))
+        waited = pool.submit(idle, trace)
+        told = advice(trace, phase=chosen)
+        by_kernel, by_role = (hotspots(trace, by, chosen) for by in ("kernel", "role"))
+        devices, outliers = timelines(trace), tuple(find_outliers(cut))
+        gaps = waited.result()
+        held, refusal = assessed.result()
     source = trace.metadata.source.path
     warnings = [*trace.metadata.warnings, *cut.warnings, *gaps.warnings]
     return TraceView(
         trace=trace,
         cut=cut,
-        timelines=timelines(trace),
+        timelines=devices,
         engine=engine_of([trace]),
         phase=chosen,
         steps=steps,
-        kernels=hotspots(trace, "kernel", chosen),
-        roles=hotspots(trace, "role", chosen),
+        kernels=by_kernel,
+        roles=by_role,
         kernel_bounds=bounds_by(held, "kernel") if held else {},
         role_bounds=bounds_by(held, "role") if held else {},
         roofline=held,
         roofline_refusal=refusal,
         findings=_merged(held, told),
         idle=gaps,
-        outliers=tuple(find_outliers(cut)),
+        outliers=outliers,
         warnings=tuple(dict.fromkeys(w if w.source else w.at(source) for w in warnings)),
     )
 

@@ -113,8 +113,8 @@ def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str]) -
         )
     axes.grid(visible=True, which="major", zorder=0)
     # The layout settles in its second run; then it has to stay, or labels would move against their points.
-    figure.draw_without_rendering()
-    figure.draw_without_rendering()
+    style.arrange(figure)
+    style.arrange(figure)
     figure.set_layout_engine("none")
     place_labels(axes, points, roofs)
     return figure

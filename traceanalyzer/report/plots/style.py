@@ -187,5 +187,15 @@ def encoded(figure: Figure, form: str) -> bytes:
     out = io.BytesIO()
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     with styled():
+        arrange(figure)
+        # Arranged once: saving would do it again, after drawing everything a first time to find out how large it is.
+        figure.set_layout_engine("none")
         figure.savefig(out, format=form, metadata=metadata)
     return out.getvalue()
+
+
+def arrange(figure: Figure) -> None:
+    """Give the parts of a figure their places, as drawing it would; call within ``styled``."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
