@@ -92,7 +92,7 @@ def ijson(path: str) -> Answer:
     """Stream the events one by one."""
     import gzip
 
-    import ijson as library  # type: ignore[import-untyped]
+    import ijson as library
 
     with gzip.open(path) as file:
         return _count(library.items(file, "traceEvents.item", use_float=True))
