@@ -175,4 +175,6 @@ def test_tables_fit_80_columns(trace, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for command in (["ingest", trace], ["hotspots", trace], ["idle", trace], ["diff", trace, trace]):
         result = invoke(*command, "--no-cache")
-        assert max(len(line) for line in result.stdout.splitlines()) <= 80
+        # Commands to paste are never broken.
+        tables = [line for line in result.stdout.splitlines() if not line.startswith("  traceanalyzer ")]
+        assert max(map(len, tables)) <= 80

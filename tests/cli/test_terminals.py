@@ -48,7 +48,8 @@ def test_a_very_narrow_terminal_loses_columns_not_digits(command, monkeypatch) -
     monkeypatch.setenv("COLUMNS", "40")
     result = CliRunner().invoke(cli, [command, str(MOE), "--no-cache"])
     assert result.exit_code == 0
-    lines = result.stdout.splitlines()
+    # Commands to paste are never broken.
+    lines = [line for line in result.stdout.splitlines() if not line.startswith("  traceanalyzer ")]
     assert max(map(len, lines)) <= 40
     for start, line in enumerate(lines):
         if set(line) == {"─"}:

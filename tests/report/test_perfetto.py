@@ -148,7 +148,7 @@ def test_the_copy_cannot_replace_its_source(run: Run, cases: Path, tmp_path: Pat
     own = tmp_path / "own.json"
     own.write_bytes((cases / "000_baseline.json").read_bytes())
     before = own.read_bytes()
-    assert run("export", "perfetto", own, "-o", own).exit_code == 1
+    assert run("export", "perfetto", own, "-o", own).exit_code == 2
     assert own.read_bytes() == before
 
 

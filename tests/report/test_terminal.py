@@ -36,7 +36,8 @@ def output(cases: Path, arguments: tuple[str, ...], **environment: str) -> str:
 def test_tables_fit_eighty_columns_without_escape_codes(cases: Path, arguments: tuple[str, ...]) -> None:
     text = output(cases, arguments, COLUMNS="80")
     assert "\x1b" not in text
-    assert max(map(len, text.splitlines())) <= 80
+    # Commands to paste are never broken.
+    assert max(len(line) for line in text.splitlines() if not line.startswith("  traceanalyzer ")) <= 80
 
 
 @pytest.mark.parametrize("arguments", COMMAND_LINES[:2], ids=lambda arguments: arguments[0])

@@ -155,7 +155,7 @@ def _show(found: Capture, *, as_json: bool, no_cache: bool) -> None:
     screen = console()
     screen.print(report.render(found, recorded))
     together = str(found.files[0]) if len(found.files) == 1 else str(found.files[0].parent / f"{found.name}*")
-    screen.print(summary.render(engine, lines, screen, next_path=together))
+    screen.print(summary.render(engine, lines, screen, next_path=together), crop=False)
 
 
 def _tell(line: str) -> None:

@@ -60,7 +60,7 @@ def ingest(
         return
     screen = console()
     next_path = _next_path(paths[0], output)
-    screen.print(summary.render(serving_engine, found, screen, next_path=next_path or "DIR"))
+    screen.print(summary.render(serving_engine, found, screen, next_path=next_path or "DIR"), crop=False)
     if next_path is None:
         tell("what came through a pipe is not kept: with --output DIR it is")
 

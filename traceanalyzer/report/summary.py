@@ -115,13 +115,17 @@ def _argument(path: str) -> str:
 
 
 def render(engine: str, timelines: Iterable[Timeline], console: Console, next_path: str) -> Group:
-    """Return the overview as text: a section a device, then what to run next."""
+    """Return the overview as text: a section a device, then what to run next.
+
+    Commands are one a line, also beyond the width, so that they can be pasted: print without cropping.
+    """
     parts: list[Any] = []
     shown = list(timelines)
     for timeline in shown:
         parts += [*_section(timeline, engine, console.width), Text()]
     parts.append(Text("Next", style="bold"))
-    return Group(*parts, *(Text(f"  traceanalyzer {line}") for line in _next(shown, _argument(next_path))))
+    lines = _next(shown, _argument(next_path))
+    return Group(*parts, *(Text(f"  traceanalyzer {line}", no_wrap=True, overflow="ignore") for line in lines))
 
 
 def _next(timelines: Sequence[Timeline], path: str) -> list[str]:
