@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceanalyzer.analysis import wording
 from traceanalyzer.problems import TraceWarning
 
 MINUS = "−"
@@ -15,12 +16,7 @@ def us(ns: float | int | None) -> float | None:
 
 def duration(ns: float | int | None) -> str:
     """A time for people, in the unit that fits, such as ``10.74 ms``."""
-    if ns is None:
-        return "n/a"
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if abs(ns) >= size:
-            return f"{ns / size:,.2f} {unit}"
-    return f"{ns:,.0f} ns"
+    return "n/a" if ns is None else wording.duration(ns)
 
 
 def duration_us(value: float | None) -> str:
