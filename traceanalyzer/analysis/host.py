@@ -37,7 +37,8 @@ def host_time(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
         pl.concat(frames)
         .group_by("place", "name", "inside")
         .agg(pl.col("total_ns").sum())
-        .filter(pl.col("total_ns") > 0)
+        # Names become text once a group: as text of every event they take most of the time.
+        .with_columns(pl.col("name", "inside").cast(pl.String))
         .sort(["total_ns", "name"], descending=[True, False])
     )
 
@@ -45,18 +46,26 @@ def host_time(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
 def _thread_events(trace: Trace, pid: object, tid: object, waits: pl.DataFrame) -> pl.DataFrame:
     """Host events of a thread that overlap the stretch from the first wait to the last."""
     first, last = waits["start_ns"].min(), (waits["start_ns"] + waits["host_ns"]).max()
-    return (
+    events = (
         trace.events_of(*HOST_CATEGORIES)
         .filter(
-            pl.col("pid").cast(pl.String) == pid,
-            pl.col("tid").cast(pl.String) == tid,
+            pl.col("pid") == pid,
+            pl.col("tid") == tid,
             pl.col("start_ns") < last,
             pl.col("start_ns") + pl.col("dur_ns") > first,
         )
-        .select(pl.col("cat").cast(pl.String), pl.col("name").cast(pl.String), "start_ns", "dur_ns", "index")
-        .sort("start_ns", -pl.col("dur_ns"), "index")
+        .select("cat", "name", "start_ns", "dur_ns", "index")
         .collect()
     )
+    return events if _ordered(events) else events.sort("start_ns", -pl.col("dur_ns"), "index")
+
+
+def _ordered(events: pl.DataFrame) -> bool:
+    """Whether events are in order of start, outer ones first, as profilers write them: sorting takes far longer."""
+    later = (pl.col(name).diff() for name in ("start_ns", "dur_ns", "index"))
+    start, length, index = later
+    after = (start > 0) | ((start == 0) & ((length < 0) | ((length == 0) & (index > 0))))
+    return bool(events.select(after.all()).item())
 
 
 def _thread_time(events: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
@@ -72,17 +81,11 @@ def _thread_time(events: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
         whole = _waited_before(part, ends) - _waited_before(part, starts)
         covered = whole.copy()
         np.subtract.at(covered, parents[nested], whole[nested])
-        frame = pl.DataFrame(
-            {
-                "place": pl.Series([place], dtype=pl.String).new_from_index(0, len(events)),
-                "name": names,
-                "inside": inside,
-                "total_ns": pl.Series(covered, dtype=pl.Int64),
-            },
-            schema=IDLE_HOST,
-        )
         rest = int(part["host_ns"].sum()) - int(covered.sum())
-        parts += [frame, pl.DataFrame([(place, None, None, rest)], schema=IDLE_HOST, orient="row")]
+        frame = pl.DataFrame({"name": names, "inside": inside, "total_ns": covered})
+        uncovered = pl.DataFrame({"name": [None], "inside": [None], "total_ns": [rest]}, schema=frame.schema)
+        spent = pl.concat([frame, uncovered]).filter(pl.col("total_ns") > 0)
+        parts.append(spent.select(pl.lit(place, dtype=pl.String).alias("place"), pl.all()))
     return pl.concat(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -54,10 +55,18 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: i
     Raises:
         ValueError: by or phase is none of those listed, or the trace has no such step.
     """
-    if by not in GROUPINGS:
-        raise ValueError(f"by must be one of {', '.join(GROUPINGS)}: {by!r}")
+    return rankings(trace, (by,), phase, step)[0]
+
+
+def rankings(
+    trace: Trace, by: Sequence[str], phase: str | None = None, step: int | None = None
+) -> tuple[Hotspots, ...]:
+    """Rank by several groupings at once; arguments and errors as for ``hotspots``."""
+    for one in by:
+        if one not in GROUPINGS:
+            raise ValueError(f"by must be one of {', '.join(GROUPINGS)}: {one!r}")
     events, steps = select(trace, phase, step)
-    kernels = with_num_warps(trace, events.filter("is_kernel")).join(
+    kernels = with_num_warps(trace, events.filter("is_kernel").drop("is_kernel", "step")).join(
         name_facts(events), on="name", how="left", maintain_order="left"
     )
     copies = (
@@ -68,16 +77,16 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: i
         .sort(["total_ns", "name"], descending=[True, False])
     )
     whole = segment(trace).steps.filter("complete").group_by("phase", maintain_order=True).agg(steps=pl.len())
-    return Hotspots(
-        _rows(kernels, by, steps), copies, int(kernels["dur_ns"].sum()), steps, phase, tuple(whole.iter_rows())
-    )
+    total, phases = int(kernels["dur_ns"].sum()), tuple(whole.iter_rows())
+    return tuple(Hotspots(_rows(kernels, one, steps), copies, total, steps, phase, phases) for one in by)
 
 
 def select(trace: Trace, phase: str | None = None, step: int | None = None) -> tuple[pl.DataFrame, int]:
     """Return the device events looked at and the number of steps that a mean over steps divides by.
 
-    The events are those of ``Segmentation.events`` with ``in_average``, true for those of the steps that count:
-    complete ones, of the phase asked for or, without one, no dummies.
+    The events are those of ``Segmentation.events``, of its columns name, device, step, role, dur_ns, thread_block and
+    is_kernel, with ``in_average``, true for those of the steps that count: complete ones, of the phase asked for or,
+    without one, no dummies.
 
     Raises:
         ValueError: phase is none of those listed, or the trace has no such step.
@@ -92,8 +101,11 @@ def select(trace: Trace, phase: str | None = None, step: int | None = None) -> t
         if averaged.is_empty():
             raise ValueError(f"the trace has no step {step}: its steps are 0 to {cut.steps['step'].max()!r}")
     keys = averaged.select("device", "step", in_average=pl.lit(True))
-    events = cut.events.join(keys, on=["device", "step"], how="left", nulls_equal=True, maintain_order="left")
-    events = events.with_columns(pl.col("in_average").fill_null(False))
+    events = (
+        cut.events.select("name", "device", "step", "role", "dur_ns", "thread_block", "is_kernel")
+        .join(keys, on=["device", "step"], how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(pl.col("in_average").fill_null(False))
+    )
     if phase is not None or step is not None:
         events = events.filter("in_average")
     return events, averaged.height
@@ -169,7 +181,9 @@ def with_num_warps(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     warp_size = pl.col("device").replace_strict(sizes, default=only_size, return_dtype=pl.Int64)
     threads = pl.col("thread_block").cast(pl.String).str.extract(r"^\[\s*(\d+)").cast(pl.Int64)
     whole = (threads % warp_size == 0) & (threads >= warp_size)
-    return kernels.with_columns(num_warps=pl.when(whole).then(threads // warp_size))
+    keys = ["device", "thread_block"]
+    table = kernels.select(keys).unique().with_columns(num_warps=pl.when(whole).then(threads // warp_size))
+    return kernels.join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
 def dtypes_text(kernel: KernelName) -> str | None:

@@ -113,10 +113,9 @@ def _gaps(events: pl.DataFrame) -> pl.DataFrame:
     gap_start = pl.col("gap_start")
     host = (pl.min_horizontal("launch_ns", "start_ns") - gap_start).clip(lower_bound=0)
     return (
-        events.sort("device", "start_ns", "index")
-        .with_columns(
-            gap_start=reached, step_before=step_before, before=pl.col("name").cast(pl.String).shift(1).over("device")
-        )
+        events.select("device", "start_ns", "dur_ns", "index", "name", "step", "block", "launch_ns", "correlation")
+        .sort("device", "start_ns", "index")
+        .with_columns(gap_start=reached, step_before=step_before, before=pl.col("name").shift(1).over("device"))
         .filter(pl.col("start_ns") > gap_start)
         .with_columns(
             dur_ns=pl.col("start_ns") - gap_start,
@@ -134,6 +133,7 @@ def _gaps(events: pl.DataFrame) -> pl.DataFrame:
             .then(pl.lit("host"))
             .otherwise(pl.lit("device")),
             start_ns=gap_start,
+            before=pl.col("before").cast(pl.String),
             after=pl.col("name").cast(pl.String),
         )
         .select(list(IDLE_GAPS))
@@ -144,7 +144,8 @@ def _totals(events: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     end = pl.col("start_ns") + pl.col("dur_ns")
     complete = steps.filter("complete").group_by("device").agg(steps=pl.len().cast(pl.Int64))
     return (
-        events.sort("device", "start_ns")
+        events.select("device", "start_ns", "dur_ns")
+        .sort("device", "start_ns")
         .group_by("device", maintain_order=True)
         .agg(span_ns=end.max() - pl.col("start_ns").min(), busy_ns=union_ns())
         .with_columns(idle_ns=pl.col("span_ns") - pl.col("busy_ns"))

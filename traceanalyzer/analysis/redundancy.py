@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -12,6 +13,8 @@ from traceanalyzer.trace import Trace
 
 LEAST_BLOCK_SHARE = 0.5
 """Share of a step's blocks that a kernel must be in to count as repeated by every block."""
+
+_KNOWN: WeakKeyDictionary[Trace, tuple[Redundancy, ...]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -31,28 +34,40 @@ class Redundancy:
     basis: str
 
 
-def redundancies(trace: Trace) -> list[Redundancy]:
+def redundancies(trace: Trace) -> tuple[Redundancy, ...]:
     """Find casts and copies of position tables: pure cast kernels that feed the rotary embedding of every block.
 
     The rotary table depends on positions only, so that a cast of it gives the same result in every block. A pure cast
     (an Inductor kernel that fuses nothing but a conversion) directly before the rotary kernel, after the projection
     of the same block, has nothing else to convert: the projection's result is what the rotary kernel reads itself.
+    The result is kept as long as the trace is.
     """
+    found = _KNOWN.get(trace)
+    if found is None:
+        found = _KNOWN[trace] = tuple(_redundancies(trace))
+    return found
+
+
+def _redundancies(trace: Trace) -> list[Redundancy]:
     cut = segment(trace)
     casts = [name for name in cut.events["name"].unique().cast(pl.String).to_list() if _is_pure_cast(name)]
     if not casts:
         return []
+    keys = ["device", "step", "block"]
     complete = cut.steps.filter(pl.col("complete"), pl.col("phase") != "dummy").select("device", "step", "blocks")
     path = (
-        cut.events.filter(pl.col("section") == "block")
-        .select("device", "step", "block", "start_ns", "index", "dur_ns", "name", "role")
+        cut.events.select("section", *keys, "start_ns", "index", "dur_ns", "name", "role")
+        .filter(pl.col("section") == "block")
         .join(complete, on=["device", "step"], nulls_equal=True)
-        .sort("device", "step", "start_ns", "index")
-        .with_columns(next_role=pl.col("role").shift(-1).over("device", "step", "block"))
+        .sort(*keys, "start_ns", "index")
     )
+    # The next one in order is of the same block, or there is none: a window over each block takes far longer.
+    same = pl.all_horizontal(pl.col(key).eq_missing(pl.col(key).shift(-1)) for key in keys)
+    feeds_rope = (pl.col("role").shift(-1) == "rope") & same
     steps = complete.height
     repeated = (
-        path.filter(pl.col("name").cast(pl.String).is_in(casts), pl.col("next_role") == "rope")
+        path.filter(feeds_rope)
+        .filter(pl.col("name").cast(pl.String).is_in(casts))
         .group_by(pl.col("name").cast(pl.String))
         .agg(count=pl.len(), total_ns=pl.col("dur_ns").sum(), of=pl.col("blocks").mean())
         .filter(pl.col("count") / steps >= LEAST_BLOCK_SHARE * pl.col("of"), pl.col("count") > steps)

@@ -61,7 +61,7 @@ class Timeline(NotebookView):
 def timelines(trace: Trace) -> tuple[Timeline, ...]:
     """Summarise each device of a trace that ran kernels, in order of device id."""
     cut = segment(trace)
-    devices = cut.events.filter("is_kernel")["device"].unique().sort().to_list()
+    devices = cut.events.select("device", "is_kernel").filter("is_kernel")["device"].unique().sort().to_list()
     return tuple(_timeline(trace, cut, device) for device in devices)
 
 
@@ -92,7 +92,10 @@ def engine(trace: Trace) -> str:
 
 
 def _timeline(trace: Trace, cut: Segmentation, device: int | None) -> Timeline:
-    events = cut.events.filter(pl.col("device").eq_missing(device))
+    needed = cut.events.select(
+        *("name", "cat", "device", "start_ns", "dur_ns", "correlation", "step", "graph", "is_kernel")
+    )
+    events = needed.filter(pl.col("device").eq_missing(device))
     kernels = events.filter("is_kernel").with_columns(
         is_comm=pl.col("name").is_in(_communication_names(events)), end_ns=pl.col("start_ns") + pl.col("dur_ns")
     )

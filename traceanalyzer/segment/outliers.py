@@ -166,8 +166,8 @@ def _causes(found: Segmentation, steps: pl.DataFrame, blocks: pl.DataFrame, unus
     """The kernel of each unusual block whose time differs most from what its kin spend on it."""
     place, kin = list(_PLACE), list(_KIN)
     spent = (
-        found.events.filter(pl.col("block").is_not_null(), "is_kernel")
-        .select("device", "step", "block", pl.col("name").cast(pl.String), "dur_ns")
+        found.events.select("device", "step", "block", "name", "dur_ns", "is_kernel")
+        .filter(pl.col("block").is_not_null(), "is_kernel")
         .join(steps, on=["device", "step"], nulls_equal=True)
         .group_by(*place, "step", "name")
         .agg(pl.col("dur_ns").sum())
@@ -183,5 +183,5 @@ def _causes(found: Segmentation, steps: pl.DataFrame, blocks: pl.DataFrame, unus
         .with_columns(extra_ns=pl.col("dur_ns") - pl.col("usual_ns"))
         .sort(pl.col("extra_ns").abs(), descending=True)
         .group_by(place, maintain_order=True)
-        .agg(pl.col("name").first(), pl.col("extra_ns").first())
+        .agg(pl.col("name").first().cast(pl.String), pl.col("extra_ns").first())
     )

@@ -12,7 +12,7 @@ from traceanalyzer.analysis.roofline.ceilings import Ceilings, default_ceilings,
 from traceanalyzer.analysis.roofline.checks import cross_checks, kind_checks, message_checks
 from traceanalyzer.analysis.roofline.facts import execution_of, layout_of, trace_facts
 from traceanalyzer.analysis.roofline.findings import with_findings
-from traceanalyzer.analysis.roofline.join import join_work, with_shape_work
+from traceanalyzer.analysis.roofline.join import join_work, reachable, with_shape_work
 from traceanalyzer.analysis.roofline.latency import latency_floor
 from traceanalyzer.analysis.roofline.messages import with_messages
 from traceanalyzer.analysis.roofline.model_work import layer_kinds, model_ops
@@ -20,14 +20,17 @@ from traceanalyzer.analysis.roofline.parts import with_parts, with_shared_gates
 from traceanalyzer.analysis.roofline.reasons import reasons_of
 from traceanalyzer.analysis.roofline.recognition import ModelChoice, choose_model
 from traceanalyzer.analysis.roofline.result import Latency, Roofline, RooflineError, Row
-from traceanalyzer.analysis.roofline.rows import merge_kinds, rows_of, with_row_numbers
+from traceanalyzer.analysis.roofline.rows import merge_kinds, rows_of, with_reachable, with_row_numbers
 from traceanalyzer.analysis.roofline.scope import STEP, Scope, scope_of
-from traceanalyzer.analysis.roofline.shapes import with_shapes
+from traceanalyzer.analysis.roofline.shapes import SHAPE_COLUMNS, with_shapes
 from traceanalyzer.analysis.roofline.workloads import Stated, workloads_of
 from traceanalyzer.hardware import DeviceName, Gpu, recognise
 from traceanalyzer.model import Architecture, ModelError, Routing, Workload
 from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.trace import Trace
+
+_READ = (*SHAPE_COLUMNS, "external_id", "correlation", "extra", "graph")
+"""Columns that are read once to tell a kernel's work; of these the sizes are shown of a model too."""
 
 CONTRADICTED = 0.05
 """An inferred model is dropped if this share of the time would be below its floor."""
@@ -113,7 +116,7 @@ def _subject(trace: Trace, request: Request) -> _Subject:
         with_messages(trace, with_shape_work(shaped)),
         redundant,
         own_rows=scope.kernels["block"].null_count() == scope.kernels.height,
-    )
+    ).drop(set(_READ) - {"dims"})
     return _Subject(
         trace=trace,
         request=request,
@@ -154,7 +157,8 @@ def _assess(subject: _Subject, choice: ModelChoice) -> Roofline:
         raised = proven(ceilings, _reached(rows, kernels))
         if raised != ceilings:
             ceilings = raised
-            rows, kernels = _rows(subject, choice, modelled, ceilings)
+            kernels = reachable(kernels, modelled.ops, ceilings)
+            rows = with_reachable(rows, kernels, max(subject.scope.steps.height, 1))
     kernels = _numbered(kernels, rows)
     ordered = tuple(sorted(rows, key=lambda row: (-row.measured_ns, row.role, row.kind or "", row.part)))
     steps = subject.scope.steps

@@ -74,7 +74,7 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
     Returns:
         index and the shape columns of the kernels that were joined; and what there is to say about it.
     """
-    columns = ("op", "dims", "types", "concrete", "call", "shape_source")
+    columns = ("op", "dims", "types", "concrete", "call")
     empty = kernels.select("index", *(pl.lit(None, dtype=launches.schema[name]).alias(name) for name in columns)).head(
         0
     )

@@ -28,11 +28,12 @@ def trace_facts(scope: Scope, shaped: pl.DataFrame, *, world_size: int | None) -
         shaped: their kernels with the columns ``what``, ``n`` and ``k`` of explicit shapes (null where unknown).
         world_size: ranks of the job; sizes that tensor parallelism splits are only used when there is one.
     """
-    blocks = scope.kernels.filter(pl.col("section") == "block")
+    blocks = scope.kernels.select(*STEP, "block", "section", "role", "name").filter(pl.col("section") == "block")
     if blocks.is_empty():
         return TraceFacts()
     roles = set(blocks["role"].unique().to_list())
     names = blocks["name"].unique().to_list()
+    shaped = shaped.select("section", "role", "what", "n", "k")
     hidden = _size(shaped.filter(pl.col("section") == "block"), "qkv_proj", "k")
     return TraceFacts(
         layers=_common(scope.steps["blocks"]) if world_size in (None, 1) else None,
@@ -69,7 +70,8 @@ def _weight_formats(blocks: pl.DataFrame) -> frozenset[str]:
 
 def _qk_norm(blocks: pl.DataFrame) -> bool | None:
     """True where most blocks have a norm between projection and attention; null otherwise, as it may be fused."""
-    ordered = blocks.with_columns(
+    of_interest = blocks.filter(pl.col("role").is_in(["qkv_proj", "norm", "attention"]))
+    ordered = of_interest.with_columns(
         projected=(pl.col("role") == "qkv_proj").cum_sum().over(*STEP, "block"),
         attended=(pl.col("role") == "attention").cum_sum().over(*STEP, "block"),
     )
@@ -80,7 +82,7 @@ def _qk_norm(blocks: pl.DataFrame) -> bool | None:
 
 def execution_of(scope: Scope, shaped: pl.DataFrame, model: Architecture) -> tuple[Execution, list[str]]:
     """Return how the engine carries the model out, as far as its kernels tell, and what was assumed."""
-    blocks = scope.kernels.filter(pl.col("section") == "block")
+    blocks = scope.kernels.select(*STEP, "block", "section", "role", "name").filter(pl.col("section") == "block")
     experts = blocks.filter(pl.col("role").is_in(EXPERT_ROLES))
     if model.moe is None or experts.is_empty():
         return Execution(), []

@@ -12,6 +12,11 @@ from traceanalyzer.names import parse
 GROUP = ("device", "step", "layer", "role", "part")
 """Kernels that share one piece of the model's work."""
 
+OPS = ["workload", "layer", "role", "part"]
+"""What tells a piece of the model's work."""
+
+_SUMS = ["group_ns", "group_kernels", "shaped"]
+
 WORK = ("flops", "bytes", "compute_ns", "memory_ns", "floor_ns", "reachable_ns")
 """Amounts of work; a group's are spread over its kernels in proportion to their time."""
 
@@ -98,8 +103,9 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
         ceilings: the roofs; null without a GPU.
 
     Returns:
-        kernels with WORK, dtype, source (``shapes``, ``model`` or null), notes, communication; and what the model
-        says where shapes took precedence, as model_flops and model_bytes.
+        kernels with WORK, dtype, source (``shapes``, ``model`` or null), notes, communication; what the model says
+        where shapes took precedence, as model_flops and model_bytes; and how a kernel takes part in the model's
+        work, for ``reachable``: its share of it, and whether optional ops are left out (null without a model).
     """
     from_shapes = _with_messages(_priced_shapes(kernels, ceilings), ceilings, whole=ops is not None)
     grouped = _with_sums(
@@ -109,11 +115,10 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
         shaped=(pl.col("source") == "shapes").fill_null(False).any(),
     )
     if ops is None:
-        nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in ("model_flops", "model_bytes")]
-        return grouped.with_columns(*nothing).drop("group_ns", "group_kernels", "shaped")
-    keys = ["workload", "layer", "role", "part"]
+        nothing = {name: pl.lit(None, dtype=pl.Float64) for name in ("model_flops", "model_bytes", "share")}
+        return grouped.with_columns(**nothing, fused=pl.lit(None, dtype=pl.Boolean)).drop(_SUMS)
     table = _by_role(priced(ops, ceilings))
-    joined = grouped.join(table, on=keys, how="left", maintain_order="left", nulls_equal=True, suffix="_model")
+    joined = grouped.join(table, on=OPS, how="left", maintain_order="left", nulls_equal=True, suffix="_model")
     share = pl.col("dur_ns") / pl.col("group_ns")
     # Ops that may be fused are so where the others already account for every kernel.
     fused = (pl.col("required") >= 1) & (pl.col("group_kernels") <= pl.col("required"))
@@ -127,7 +132,30 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
         communication=pl.when(use).then("communication_model").otherwise("communication"),
         model_flops=pl.when("shaped").then(amounts["flops"]),
         model_bytes=pl.when("shaped").then(amounts["bytes"]),
-    ).select(*grouped.drop("group_ns", "group_kernels", "shaped").columns, "model_flops", "model_bytes")
+        share=share,
+        fused=fused,
+    ).select(*grouped.drop(_SUMS).columns, "model_flops", "model_bytes", "share", "fused")
+
+
+def reachable(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceilings) -> pl.DataFrame:
+    """Set reachable_ns anew, under other achievable roofs. All else rests on the peaks and stays.
+
+    Args:
+        kernels: of ``join_work``.
+        ops: as they were given to it.
+        ceilings: of the same GPU, with other achievable roofs.
+    """
+    own = priced(kernels.select("compute_ns", "memory_ns", "dtype", "communication"), ceilings)["reachable_ns"]
+    if ops is None:
+        return kernels.with_columns(own)
+    names = ("reachable_ns_required", "reachable_ns_model")
+    table = _by_role(priced(ops, ceilings)).select(*OPS, *names)
+    told = kernels.select(*OPS, "share", "fused").join(
+        table, on=OPS, how="left", maintain_order="left", nulls_equal=True
+    )
+    modelled = told.select(pl.when("fused").then(names[0]).otherwise(names[1]) * pl.col("share")).to_series()
+    by_model = pl.col("source") == "model"
+    return kernels.with_columns(reachable_ns=pl.when(by_model).then(modelled).otherwise(own))
 
 
 def _priced_shapes(kernels: pl.DataFrame, ceilings: Ceilings | None) -> pl.DataFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -27,7 +28,8 @@ MOST_NAMES = 6
 def merge_kinds(kernels: pl.DataFrame) -> pl.DataFrame:
     """Set row_kind to null in roles whose work does not depend on it; attention keeps its kinds apart."""
     per_block = (
-        kernels.filter(pl.col("layer").is_not_null())
+        kernels.select("role", "part", "row_kind", "device", "step", "layer", "bytes", "flops")
+        .filter(pl.col("layer").is_not_null())
         .group_by("role", "part", "row_kind", "device", "step", "layer")
         .agg(
             unknown=pl.col("bytes").is_null().any(),
@@ -68,9 +70,6 @@ def rows_of(kernels: pl.DataFrame, steps: int, latency: Latency, reasons: dict[i
         tiny: whether kernels of unknown work that take no longer than others' launch latency are called so.
     """
 
-    def strict_sum(name: str) -> pl.Expr:
-        return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum() / steps)
-
     summed = (
         kernels.group_by("row", maintain_order=True)
         .agg(
@@ -84,11 +83,28 @@ def rows_of(kernels: pl.DataFrame, steps: int, latency: Latency, reasons: dict[i
             dtype=pl.col("dtype").sort_by(pl.col("flops").fill_null(0.0)).last(),
             notes=pl.col("notes").drop_nulls().unique(maintain_order=True),
             communication=pl.col("communication").fill_null(False).any() | (pl.col("role") == "communication").any(),
-            **{name: strict_sum(name) for name in WORK},
+            **{name: _strict_sum(name, steps) for name in WORK},
         )
         .sort("row")
     )
     return [_row(row, steps, latency, reasons, tiny) for row in summed.iter_rows(named=True)]
+
+
+def with_reachable(rows: Sequence[Row], kernels: pl.DataFrame, steps: int) -> list[Row]:
+    """Return the rows with reachable_ns summed anew.
+
+    Args:
+        rows: of ``rows_of``, in the order of their numbers.
+        kernels: the same kernels with another reachable_ns.
+        steps: steps that sums are divided by.
+    """
+    summed = kernels.group_by("row").agg(_strict_sum("reachable_ns", steps).alias("ns")).sort("row")
+    return [replace(row, reachable_ns=ns) for row, ns in zip(rows, summed["ns"], strict=True)]
+
+
+def _strict_sum(name: str, steps: int) -> pl.Expr:
+    """The sum a step; null where one of the values is."""
+    return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum() / steps)
 
 
 def _row(row: dict[str, Any], steps: int, latency: Latency, reasons: dict[int, str], tiny: bool) -> Row:

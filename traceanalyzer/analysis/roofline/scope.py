@@ -13,6 +13,12 @@ from traceanalyzer.trace import Trace
 
 STEP = ("device", "step")
 
+COLUMNS = (
+    *("index", "name", "start_ns", "dur_ns", "device", "correlation", "external_id", "extra"),
+    *("graph", "step", "section", "block", "role"),
+)
+"""Columns of the events that the roofline needs; every further one would be carried through all of its joins."""
+
 
 @dataclass(frozen=True, eq=False)
 class Scope:
@@ -20,7 +26,7 @@ class Scope:
 
     Attributes:
         steps: rows of ``segment.STEP_SCHEMA``.
-        kernels: kernels of those steps, columns of ``Segmentation.events`` with ``name`` as text and ``kind``, the
+        kernels: kernels of those steps, COLUMNS of ``Segmentation.events`` with ``name`` as text and ``kind``, the
             kind of the block as segmentation tells it; in order of start.
         copies_ns: time of copies and memsets in those steps, of all steps together.
         phase: the phase of the steps; null where they are of several.
@@ -52,7 +58,8 @@ def scope_of(trace: Trace, phase: str | None, step: int | None, *, every_phase: 
     steps = _steps(found, phase, step, every_phase)
     blocks = cut.blocks.select("device", "step", "block", "kind")
     events = (
-        cut.events.join(steps.select(STEP), on=STEP, how="semi", nulls_equal=True)
+        cut.events.select(*COLUMNS, "is_kernel")
+        .join(steps.select(STEP), on=STEP, how="semi", nulls_equal=True)
         .join(blocks, on=[*STEP, "block"], how="left", nulls_equal=True)
         .with_columns(pl.col("name").cast(pl.String))
         .sort("device", "start_ns", "index")
@@ -60,7 +67,7 @@ def scope_of(trace: Trace, phase: str | None, step: int | None, *, every_phase: 
     phases = steps["phase"].unique().to_list()
     return Scope(
         steps,
-        events.filter("is_kernel"),
+        events.filter("is_kernel").drop("is_kernel"),
         int(events.filter(~pl.col("is_kernel"))["dur_ns"].sum()),
         phases[0] if len(phases) == 1 else None,
     )

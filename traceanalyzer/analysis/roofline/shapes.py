@@ -8,9 +8,9 @@ import polars as pl
 from traceanalyzer.analysis.roofline.capture import captured_launches, join_captures
 from traceanalyzer.trace import Trace
 
-SHAPE_COLUMNS = ("op", "dims", "types", "concrete", "call", "shape_source")
-"""Columns added: the op's name, its Input Dims, types and concrete inputs as JSON text, a number of the call (kernels
-of one call share it), and where they come from: ``trace`` or ``capture``. Null where no shape is known."""
+SHAPE_COLUMNS = ("op", "dims", "types", "concrete", "call")
+"""Columns added: the op's name, its Input Dims, types and concrete inputs as JSON text, and a number of the call
+(kernels of one call share it). Null where no shape is known."""
 
 LOOK_BACK = 64
 """Ops before a launch among which the one that encloses it is looked for."""
@@ -44,7 +44,7 @@ def with_shapes(trace: Trace, kernels: pl.DataFrame, capture: Trace | None = Non
     )
     op_index = named["op_index"].fill_null(pl.Series(enclosing(named, ops)))
     found = pl.DataFrame({"index": named["index"], "op_index": op_index}).join(
-        _described(ops).with_columns(shape_source=pl.lit("trace")), on="op_index", how="left", maintain_order="left"
+        _described(ops), on="op_index", how="left", maintain_order="left"
     )
     notes: list[str] = []
     if capture is not None:
@@ -64,17 +64,17 @@ def _thread() -> pl.Expr:
 def ops_of(trace: Trace) -> pl.DataFrame:
     """Return the CPU ops with Input Dims, in order of start: index, external_id, op, dims, types, concrete, thread."""
     return (
-        trace.events.filter(pl.col("cat").cast(pl.String) == "cpu_op")
+        trace.events_of("cpu_op")
         .select(
             "index",
             "external_id",
             "start_ns",
             end_ns=pl.col("start_ns") + pl.col("dur_ns"),
             thread=_thread(),
-            op=pl.col("name").cast(pl.String),
-            dims=pl.col("input_dims").cast(pl.String),
-            types=pl.col("input_types").cast(pl.String),
-            concrete=pl.col("concrete_inputs").cast(pl.String),
+            op="name",
+            dims="input_dims",
+            types="input_types",
+            concrete="concrete_inputs",
         )
         .sort("start_ns", "index")
         .collect()
@@ -128,6 +128,4 @@ def _launch_ops(capture: Trace, sequences: pl.DataFrame) -> pl.DataFrame:
         maintain_order="left",
     )
     op_index = named["op_index"].fill_null(pl.Series(enclosing(named, ops), dtype=pl.Int64))
-    return named.with_columns(op_index=op_index).join(
-        _described(ops).with_columns(shape_source=pl.lit("capture")), on="op_index", how="left", maintain_order="left"
-    )
+    return named.with_columns(op_index=op_index).join(_described(ops), on="op_index", how="left", maintain_order="left")

@@ -10,7 +10,7 @@ import polars as pl
 
 from traceanalyzer.analysis.advice import Finding, advice
 from traceanalyzer.analysis.diff import Diff, diff
-from traceanalyzer.analysis.hotspots import Hotspots, hotspots
+from traceanalyzer.analysis.hotspots import Hotspots, rankings
 from traceanalyzer.analysis.idle import Idle, idle
 from traceanalyzer.analysis.roofline import Request, Roofline, RooflineError
 from traceanalyzer.analysis.roofline.bounds import Bound, bounds_by
@@ -19,6 +19,7 @@ from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.ranks import RankComparison, compare
 from traceanalyzer.ranks.compare import warnings_of_job
 from traceanalyzer.report.attempt import roofline_or_reason
+from traceanalyzer.report.html.pictures import Pictures, draw
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.segment.outliers import Outlier, find_outliers
 from traceanalyzer.serving.compare import Comparison
@@ -43,6 +44,7 @@ class TraceView:
         roofline: null where it cannot be made; ``roofline_refusal`` then says why.
         findings: what to act on, most worth first; the last one says what to attack.
         idle, outliers: gaps, and blocks out of line.
+        pictures: figures of it, drawn.
         warnings: everything odd about the trace, each once.
     """
 
@@ -61,12 +63,23 @@ class TraceView:
     findings: tuple[Finding, ...]
     idle: Idle
     outliers: tuple[Outlier, ...]
+    pictures: Pictures
     warnings: tuple[TraceWarning, ...]
 
     @property
     def path(self) -> str:
         """The file as the user gave it."""
         return self.trace.metadata.source.path
+
+    @property
+    def step_name(self) -> str | None:
+        """``decode step``, ``step`` where the phase is unknown, null without complete steps."""
+        return _step_name(self.phase, self.steps)
+
+    @property
+    def split_title(self) -> str:
+        """What the ranking by role is of."""
+        return _split_title(self.roles, self.phase, self.steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +134,14 @@ def gather_trace(trace: Trace, request: Request | None = None) -> TraceView:
     asked = request or Request()
     cut = segment(trace)
     chosen, steps = _main_steps(cut.steps, asked.phase)
-    # The two longest analyses beside the others: most of their time is spent outside of the interpreter's lock.
+    # The two longest analyses beside the others and the drawing, which hardly leaves the interpreter's lock; they do.
     with ThreadPoolExecutor(max_workers=2) as pool:
         assessed = pool.submit(roofline_or_reason, trace, replace(asked, phase=chosen))
         waited = pool.submit(idle, trace)
         told = advice(trace, phase=chosen)
-        by_kernel, by_role = (hotspots(trace, by, chosen) for by in ("kernel", "role"))
+        by_kernel, by_role = rankings(trace, ("kernel", "role"), chosen)
         devices, outliers = timelines(trace), tuple(find_outliers(cut))
+        pictures = draw(by_role, _split_title(by_role, chosen, steps), cut, chosen, trace.rank, outliers)
         gaps = waited.result()
         held, refusal = assessed.result()
     source = trace.metadata.source.path
@@ -148,8 +162,19 @@ def gather_trace(trace: Trace, request: Request | None = None) -> TraceView:
         findings=_merged(held, told),
         idle=gaps,
         outliers=outliers,
+        pictures=pictures,
         warnings=tuple(dict.fromkeys(w if w.source else w.at(source) for w in warnings)),
     )
+
+
+def _step_name(phase: str | None, steps: pl.DataFrame) -> str | None:
+    if steps.is_empty():
+        return None
+    return "step" if phase in (None, "unknown") else f"{phase} step"
+
+
+def _split_title(roles: Hotspots, phase: str | None, steps: pl.DataFrame) -> str:
+    return f"Kernel time of a {_step_name(phase, steps)}, by role" if roles.steps else "Kernel time, by role"
 
 
 def _main_steps(steps: pl.DataFrame, phase: str | None) -> tuple[str | None, pl.DataFrame]:

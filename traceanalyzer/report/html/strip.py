@@ -126,12 +126,14 @@ def _kernels(events: pl.DataFrame, blocks: pl.DataFrame, names: dict[str, int]) 
     """Kernels of every block, most time first; ``names`` collects each name once."""
     keys = ["device", "step", "block"]
     spent = (
-        events.filter("is_kernel")
+        events.select(*keys, "name", "role", "dur_ns", "is_kernel")
+        .filter("is_kernel")
         .join(blocks.select(keys), on=keys, how="semi", nulls_equal=True)
-        .group_by(*keys, pl.col("name").cast(pl.String), "role")
+        .group_by(*keys, "name", "role")
         .agg(count=pl.len(), ns=pl.col("dur_ns").sum())
         .group_by("block", "name", "role")
         .agg(pl.col("count", "ns").median())
+        .with_columns(pl.col("name").cast(pl.String))
         .sort("block", "ns", "name", descending=[False, True, False])
     )
     found: dict[str, list[list[Any]]] = {}

@@ -9,7 +9,7 @@ import polars as pl
 
 from traceanalyzer.analysis.roofline.bounds import Bound
 from traceanalyzer.problems import TraceError
-from traceanalyzer.report.html.figures import plot
+from traceanalyzer.report.html.figures import from_svg, plot
 from traceanalyzer.report.html.gather import TraceView
 from traceanalyzer.report.html.parts import (
     Folded,
@@ -25,17 +25,14 @@ from traceanalyzer.report.html.parts import (
 )
 from traceanalyzer.report.html.strip import strips_of
 from traceanalyzer.report.html.tables import Spec, build
-from traceanalyzer.report.html.verdict import step_name
 from traceanalyzer.report.idle import EXPLAINED
-from traceanalyzer.report.plots import block_strip, kernels_by_time, roofline_figure
+from traceanalyzer.report.plots import roofline_figure
 from traceanalyzer.report.text import duration, percent, plural
 
 MOST_KERNELS = 300
 MOST_STEPS = 400
 MOST_GAPS = 50
 MOST_HOST = 40
-PAIRED_INCHES = 6.2
-"""Width of a figure that stands beside a table."""
 
 
 def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], dict[str, Any]]:
@@ -84,17 +81,16 @@ def _split(view: TraceView, prefix: str) -> Section:
         Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
         Spec("headroom a step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
     ]
-    title = f"Kernel time of a {step_name(view)}, by role" if _per_step(view) else "Kernel time, by role"
-    figure = kernels_by_time(view.roles, "role", limit=14, title=title, width=PAIRED_INCHES)
     largest = ", ".join(
         f"{row['name'] or 'other'} {percent((row[time] or 0.0) / total)}" for row in rows.head(4).iter_rows(named=True)
     )
+    described = f"Bars: {view.split_title}. Largest: {largest}."
     made = build(f"{prefix}roles", "Kernel time by role", specs, rows.to_dicts(), totals={"name": "all", time: total})
     return section(
         f"{prefix}split",
         "Where a step's time goes" if _per_step(view) else "Where the time goes",
         [
-            pair(PlotPart(plot(figure, f"{prefix}role", f"Bars: {title}. Largest: {largest}.")), table(made)),
+            pair(PlotPart(from_svg(view.pictures.roles, f"{prefix}role", described)), table(made)),
             Folded(f"Steps one by one ({view.cut.steps.height:,})", (steps_part,))
             if (steps_part := _steps(view, prefix)) is not None
             else None,
@@ -131,13 +127,10 @@ def _steps(view: TraceView, prefix: str) -> Part | None:
 def _block_parts(view: TraceView, prefix: str, *, found: bool) -> list[Part | None]:
     if not found:
         return [Text("No transformer blocks were found.")]
-    try:
-        main = view.cut.only(phase=view.phase) if view.phase else view.cut
-        figure = block_strip(main, view.trace.rank, width=PAIRED_INCHES)
-    except TraceError:
+    if view.pictures.blocks is None:
         return []
     caption = "Kernel time of each block, stacked by part of the model"
-    return [pair(PlotPart(plot(figure, f"{prefix}stack", caption)), table(_variants(view, prefix)))]
+    return [pair(PlotPart(from_svg(view.pictures.blocks, f"{prefix}stack", caption)), table(_variants(view, prefix)))]
 
 
 def _variants(view: TraceView, prefix: str) -> Any:

@@ -31,7 +31,7 @@ def verdict(view: TraceView) -> list[str]:
 def _step_sentence(view: TraceView) -> str:
     if view.kernels.total_ns == 0:
         return "The trace holds no kernel time."
-    step = step_name(view)
+    step = view.step_name
     if step is None:
         return f"No complete step was found; the trace holds {duration(view.kernels.total_ns)} of kernel time."
     top = next(iter(_roles_by_step(view)), None)
@@ -42,13 +42,6 @@ def _step_sentence(view: TraceView) -> str:
     if top["name"] in (None, "other"):
         return f"{start}; {share} of its kernel time is in kernels of unknown role."
     return f"{start}; {top['name']} takes {share} of its kernel time."
-
-
-def step_name(view: TraceView) -> str | None:
-    """``decode step``, ``step`` where the phase is unknown, null without complete steps."""
-    if view.steps.is_empty():
-        return None
-    return "step" if view.phase in (None, "unknown") else f"{view.phase} step"
 
 
 def _batch(view: TraceView) -> str:
@@ -82,7 +75,7 @@ def idle_share(view: TraceView) -> float | None:
 def key_figures(view: TraceView) -> tuple[Fact, ...]:
     """Key figures of one trace."""
     facts = []
-    step = step_name(view)
+    step = view.step_name
     if step is not None:
         count = plural(view.steps.height, "complete " + step)
         facts.append(Fact("step time", duration(median_span(view)), f"median of {count}"))

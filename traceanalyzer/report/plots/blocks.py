@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -23,7 +24,12 @@ LETTERS_FIT = 72
 """Blocks up to which each has its letter."""
 
 
-def block_strip(found: Segmentation, rank: int | None = None, width: float = style.WIDTH) -> Figure:
+def block_strip(
+    found: Segmentation,
+    rank: int | None = None,
+    width: float = style.WIDTH,
+    unusual: Sequence[Outlier] | None = None,
+) -> Figure:
     """Draw the kernel time of every block, the median over steps that are alike; a strip a device, phase and depth.
 
     Complete steps are taken where there are any. At most four strips are drawn, those with most steps.
@@ -32,6 +38,7 @@ def block_strip(found: Segmentation, rank: int | None = None, width: float = sty
         found: the segmentation of a trace.
         rank: named in the title, where it is not 0.
         width: of the figure, inches.
+        unusual: blocks out of line, where they are known already; those of other steps are not drawn.
 
     Raises:
         TraceError: there are no blocks.
@@ -43,7 +50,7 @@ def block_strip(found: Segmentation, rank: int | None = None, width: float = sty
         (group, _times(group.blocks, found.events))
         for group in sorted(groups, key=lambda group: -group.shown.height)[:MOST_STRIPS]
     ]
-    unusual = find_outliers(found)
+    unusual = find_outliers(found) if unusual is None else unusual
     used = [name for name in style.ROLE_GROUPS if any(name in times.columns for _, times in strips)]
     meanings = [Meaning(name, style.GROUP_COLOURS[name], style.GROUP_HATCHES[name]) for name in used]
     devices = len({group.device for group, _ in strips})
@@ -65,7 +72,8 @@ def _times(blocks: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
         return_dtype=pl.String,
     )
     sums = (
-        events.filter("is_kernel")
+        events.select(*keys, "role", "dur_ns", "is_kernel")
+        .filter("is_kernel")
         .join(blocks.select(keys), on=keys, how="semi", nulls_equal=True)
         .with_columns(group=group)
         .pivot("group", index=keys, values="dur_ns", aggregate_function="sum")
@@ -95,7 +103,7 @@ def _title(group: StepGroup, times: pl.DataFrame) -> str:
     return f"{plural(times.height, 'transformer block')}, {over}"
 
 
-def _strip(axes: Axes, title: str, times: pl.DataFrame, unusual: list[Outlier], width: float) -> None:
+def _strip(axes: Axes, title: str, times: pl.DataFrame, unusual: Sequence[Outlier], width: float) -> None:
     style.title_over(axes, title)
     numbers = times["block"].to_list()
     groups = [name for name in style.ROLE_GROUPS if name in times.columns]

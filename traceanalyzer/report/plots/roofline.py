@@ -73,7 +73,7 @@ def roofline_figure(found: Roofline) -> Figure:
 
 
 def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str]) -> Figure:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     figure = style.new_figure(HEIGHT, WIDTH)
     axes = figure.add_subplot()
@@ -81,6 +81,8 @@ def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str]) -
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         axis.set_minor_formatter(NullFormatter())
+        # Two marks a decade say where one is; all eight take most of the time of drawing.
+        axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
     axes.set_xlabel("arithmetic intensity, FLOP a byte")
     axes.set_ylabel("TFLOP/s")
     axes.set_title(_title(found))

@@ -188,8 +188,8 @@ def encoded(figure: Figure, form: str) -> bytes:
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     with styled():
         arrange(figure)
-        # Arranged once: saving would do it again, after drawing everything a first time to find out how large it is.
-        figure.set_layout_engine("none")
+        # Arranged once: with any engine left, even one that does nothing, saving draws everything twice.
+        figure.set_layout_engine(None)
         figure.savefig(out, format=form, metadata=metadata)
     return out.getvalue()
 
