@@ -268,7 +268,8 @@ def _numbered(kernels: pl.DataFrame, rows: list[Row]) -> pl.DataFrame:
         }
     )
     joined = kernels.join(table, on="row", how="left", maintain_order="left")
-    return joined.with_columns(headroom_ns=pl.col("dur_ns") * pl.col("of_time")).drop("of_time")
+    headroom = pl.col("dur_ns") * pl.col("of_time")
+    return joined.with_columns(pl.col("name").cast(pl.String), headroom_ns=headroom).drop("of_time")
 
 
 def _reached(rows: list[Row], kernels: pl.DataFrame) -> list[tuple[str, str, str | None, float, float]]:

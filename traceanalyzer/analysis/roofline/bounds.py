@@ -29,7 +29,7 @@ class Bound:
 
 def bounds_by(found: Roofline, by: str) -> dict[str, Bound]:
     """Return the bound of each kernel name, role or family (``by``) of the steps looked at."""
-    kernels = found.kernels
+    kernels = found.kernels.select("name", "role", "bound", "floor_ns", "plausible", "headroom_ns", "dur_ns")
     if by == "family":
         names = kernels["name"].unique().to_list()
         families = {name: parse(name).family for name in names}

@@ -80,7 +80,11 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
     )
     if launches.is_empty():
         return empty, ["capture: no launches between the begin and the end of a capture carry a kernel name"]
-    graph = kernels.filter(pl.col("graph").fill_null(False)).sort("device", "correlation", "start_ns", "index")
+    graph = (
+        kernels.filter(pl.col("graph").fill_null(False))
+        .with_columns(pl.col("name").cast(pl.String))
+        .sort("device", "correlation", "start_ns", "index")
+    )
     if graph.is_empty():
         return empty, ["capture: no kernel of these steps was launched by a graph"]
     nth = pl.int_range(pl.len()).over("capture", "launched_kernel").alias("nth")

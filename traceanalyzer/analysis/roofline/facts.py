@@ -70,14 +70,16 @@ def _weight_formats(blocks: pl.DataFrame) -> frozenset[str]:
 
 def _qk_norm(blocks: pl.DataFrame) -> bool | None:
     """True where most blocks have a norm between projection and attention; null otherwise, as it may be fused."""
-    of_interest = blocks.filter(pl.col("role").is_in(["qkv_proj", "norm", "attention"]))
-    ordered = of_interest.with_columns(
-        projected=(pl.col("role") == "qkv_proj").cum_sum().over(*STEP, "block"),
-        attended=(pl.col("role") == "attention").cum_sum().over(*STEP, "block"),
+    place = pl.col("place")
+    projected = place.filter(pl.col("role") == "qkv_proj").min()
+    attended = place.filter(pl.col("role") == "attention").min()
+    before = (place < attended).fill_null(True)
+    per_block = (
+        blocks.with_row_index("place")
+        .group_by(*STEP, "block")
+        .agg(between=((pl.col("role") == "norm") & (place > projected) & before).any())
     )
-    between = ordered.filter(pl.col("role") == "norm", pl.col("projected") > 0, pl.col("attended") == 0)
-    with_norm = between.select(*STEP, "block").unique().height
-    return True if with_norm > 0.5 * blocks.select(*STEP, "block").unique().height else None
+    return True if per_block["between"].sum() > 0.5 * per_block.height else None
 
 
 def execution_of(scope: Scope, shaped: pl.DataFrame, model: Architecture) -> tuple[Execution, list[str]]:

@@ -25,7 +25,7 @@ def with_messages(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
         kernels: with index, name, role, correlation, external_id and extra.
     """
     own = kernels.filter(pl.col("role") == "communication").select(
-        "index", "name", "correlation", "external_id", extra=pl.col("extra").cast(pl.String)
+        "index", "correlation", "external_id", pl.col("name", "extra").cast(pl.String)
     )
     stated = _with_calls(trace, own) if own["extra"].null_count() else own
     distinct = stated.select("name", "extra").unique().filter(pl.col("extra").is_not_null())

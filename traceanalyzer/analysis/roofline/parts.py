@@ -41,7 +41,7 @@ def with_parts(kernels: pl.DataFrame, redundant: Collection[str], *, own_rows: b
     # What looks like a helper is the role's own work where nothing else is.
     parts = pl.DataFrame(
         [(name, role, "" if part == f"{role} reduce" and role not in whole else part) for name, role, part in named],
-        schema={"name": pl.String(), "role": pl.String(), "part": pl.String()},
+        schema={"name": kernels.schema["name"], "role": pl.String(), "part": pl.String()},
         orient="row",
     )
     joined = kernels.join(parts, on=["name", "role"], how="left", nulls_equal=True, maintain_order="left")
@@ -52,7 +52,7 @@ def with_parts(kernels: pl.DataFrame, redundant: Collection[str], *, own_rows: b
     shape = pl.when(pl.col("note").is_not_null()).then(pl.lit(": ") + pl.col("note")).otherwise(pl.lit(""))
     shown = kernels["name"].unique()
     short = dict(zip(shown.to_list(), [short_name(name, NAME_WIDTH) for name in shown], strict=True))
-    alone = pl.col("name").replace_strict(short, return_dtype=pl.String) + shape
+    alone = pl.col("name").cast(pl.String).replace_strict(short, return_dtype=pl.String) + shape
     return joined.with_columns(part=pl.when(pl.col("block").is_null()).then(alone).otherwise(pl.col("part")))
 
 

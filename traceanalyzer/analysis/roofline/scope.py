@@ -26,8 +26,8 @@ class Scope:
 
     Attributes:
         steps: rows of ``segment.STEP_SCHEMA``.
-        kernels: kernels of those steps, COLUMNS of ``Segmentation.events`` with ``name`` as text and ``kind``, the
-            kind of the block as segmentation tells it; in order of start.
+        kernels: kernels of those steps, COLUMNS of ``Segmentation.events`` and ``kind``, the kind of the block as
+            segmentation tells it; in order of start.
         copies_ns: time of copies and memsets in those steps, of all steps together.
         phase: the phase of the steps; null where they are of several.
     """
@@ -61,7 +61,6 @@ def scope_of(trace: Trace, phase: str | None, step: int | None, *, every_phase: 
         cut.events.select(*COLUMNS, "is_kernel")
         .join(steps.select(STEP), on=STEP, how="semi", nulls_equal=True)
         .join(blocks, on=[*STEP, "block"], how="left", nulls_equal=True)
-        .with_columns(pl.col("name").cast(pl.String))
         .sort("device", "start_ns", "index")
     )
     phases = steps["phase"].unique().to_list()

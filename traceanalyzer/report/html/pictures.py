@@ -49,8 +49,7 @@ def draw(
     """
     bars = kernels_by_time(roles, "role", limit=MOST_ROLES, title=title, width=PAIRED_INCHES)
     try:
-        shown = cut.only(phase=phase) if phase else cut
-        strip = block_strip(shown, rank, PAIRED_INCHES, outliers)
+        strip = block_strip(cut, rank, PAIRED_INCHES, outliers, phase)
     except TraceError:
         return Pictures(_svg(bars), None)
     return Pictures(_svg(bars), _svg(strip))

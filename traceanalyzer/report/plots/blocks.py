@@ -29,6 +29,7 @@ def block_strip(
     rank: int | None = None,
     width: float = style.WIDTH,
     unusual: Sequence[Outlier] | None = None,
+    phase: str | None = None,
 ) -> Figure:
     """Draw the kernel time of every block, the median over steps that are alike; a strip a device, phase and depth.
 
@@ -39,11 +40,12 @@ def block_strip(
         rank: named in the title, where it is not 0.
         width: of the figure, inches.
         unusual: blocks out of line, where they are known already; those of other steps are not drawn.
+        phase: only steps of this phase.
 
     Raises:
         TraceError: there are no blocks.
     """
-    groups = [group for group in step_groups(found) if not group.blocks.is_empty()]
+    groups = [group for group in step_groups(found) if phase in (None, group.phase) and not group.blocks.is_empty()]
     if not groups:
         raise TraceError("plot", "nothing to draw: no transformer blocks were found")
     strips = [
