@@ -53,7 +53,8 @@ def test_a_device_without_complete_steps_has_none_and_not_an_unknown_number(open
     assert _totals(cut.events, cut.steps.with_columns(complete=False))["steps"].to_list() == [0]
 
 
-def test_late_launches_are_blamed_on_the_host_and_its_work_is_named(tmp_path) -> None:
+@pytest.mark.parametrize("order", [1, -1], ids=["as they started", "last one first"])
+def test_late_launches_are_blamed_on_the_host_and_its_work_is_named(tmp_path, order) -> None:
     def event(cat, name, ts, dur, **args):
         tid = 7 if cat == "kernel" else 1
         return {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": tid, "ts": ts, "dur": dur, "args": args}
@@ -68,7 +69,7 @@ def test_late_launches_are_blamed_on_the_host_and_its_work_is_named(tmp_path) ->
         event("kernel", "second", 50.0, 10.0, correlation=2, device=0, stream=7),
     ]
     path = tmp_path / "late.json"
-    path.write_text(json.dumps({"traceEvents": events}))
+    path.write_text(json.dumps({"traceEvents": events[::order]}))
     found = idle(open_traces(path, cache=False).traces[0])
     (gap,) = found.gaps.iter_rows(named=True)
     assert (gap["dur_ns"], gap["cause"], gap["host_ns"]) == (35_000, "host", 30_000)

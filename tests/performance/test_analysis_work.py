@@ -13,7 +13,7 @@ from traceanalyzer.analysis.advice import advice
 from traceanalyzer.analysis.diff import diff
 from traceanalyzer.analysis.hotspots import hotspots
 from traceanalyzer.analysis.idle import idle
-from traceanalyzer.analysis.redundancy import redundancies
+from traceanalyzer.analysis.redundancy import _redundancies
 from traceanalyzer.analysis.roofline.analyse import roofline
 from traceanalyzer.analysis.summary import timelines
 from traceanalyzer.ingest import ingest
@@ -39,7 +39,7 @@ ANALYSES: dict[str, tuple[Analysis, float]] = {
     "hotspots": (hotspots, NO_LOOP),
     "timelines": (timelines, NO_LOOP),
     "findings": (advice, NO_LOOP),
-    "redundancies": (redundancies, NO_LOOP),
+    "redundancies": (_redundancies, NO_LOOP),
     "diff": (lambda trace: diff(trace, trace), NO_LOOP),
     "roofline": (roofline, 0.45),
     # The only loop over events: which of a thread's is the innermost at a moment is found with a stack.

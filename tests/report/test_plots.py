@@ -29,6 +29,7 @@ from traceanalyzer.report.plots import (
     time_by_rank,
 )
 from traceanalyzer.segment import Segmentation, segment
+from traceanalyzer.segment.outliers import find_outliers
 from traceanalyzer.synthetic import generate, models, write
 from traceanalyzer.trace import Trace, open_traces
 
@@ -97,6 +98,19 @@ def test_a_strip_has_a_bar_a_block_that_is_its_time(sample: Trace) -> None:
     assert sorted(heights) == list(range(24))
     median = cut.blocks.filter(cut.blocks["block"] == 0)["kernel_sum_ns"].median()
     assert heights[0] * 1e6 == pytest.approx(median, rel=0.01)
+
+
+def test_a_strip_of_a_phase_shows_its_steps_alone(open_spec) -> None:
+    spec = models.llama_decode(layers=6)
+    steps = (*spec.steps, *[models.prefill(spec.model, requests=1, tokens=512)] * 2)
+    cut = segment(open_spec(replace(spec, steps=steps))[0])
+    assert len(block_strip(cut).axes) == 2
+    alone = block_strip(cut.only(phase="prefill"))
+    chosen = block_strip(cut, unusual=find_outliers(cut), phase="prefill")
+    assert len(chosen.axes) == 1
+    one, other = ([bar.get_height() for bar in figure.axes[0].patches] for figure in (alone, chosen))
+    assert one == other
+    assert one
 
 
 @pytest.mark.parametrize("layers", [1, 4, 61, 128])

@@ -40,7 +40,6 @@ def launches(*captures: tuple[int | None, list[str]]) -> pl.DataFrame:
             "types": None,
             "concrete": None,
             "call": 100 * number + position,
-            "shape_source": "capture",
         }
         for number, (size, names) in enumerate(captures)
         for position, name in enumerate(names)

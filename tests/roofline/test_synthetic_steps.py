@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 
 import polars as pl
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from traceanalyzer.analysis.hotspots import hotspots
 from traceanalyzer.analysis.roofline import Request, Roofline, RooflineError, Row, parse_assumption, roofline, what_if
 from traceanalyzer.analysis.roofline.bounds import bounds_by, by_headroom
+from traceanalyzer.analysis.roofline.ceilings import default_ceilings
 from traceanalyzer.analysis.roofline.findings import with_findings
 from traceanalyzer.analysis.roofline.workloads import Stated
 from traceanalyzer.hardware import find_gpu
@@ -19,6 +21,7 @@ from traceanalyzer.synthetic import TraceSpec, Truth, decode_steps
 from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode, llama_dense
 from traceanalyzer.trace import Trace
 
+analyse = import_module("traceanalyzer.analysis.roofline.analyse")
 Open = Callable[..., tuple[Trace, Truth]]
 LLAMA = named("Llama-3.1-8B")
 BATCH, CONTEXT = 8, 2048
@@ -52,6 +55,29 @@ def test_rows_sum_to_the_steps_kernel_time(found: Roofline) -> None:
     assert found.steps == 3
     assert found.measured_ns == pytest.approx(found.kernels["dur_ns"].sum() / 3)
     assert found.kernels["index"].n_unique() == found.kernels.height
+
+
+def test_roofs_that_the_trace_proves_count_as_if_they_had_been_known_before(
+    open_spec: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, _ = open_spec(dense())
+    request = Request(model=LLAMA, gpu=find_gpu("H100 SXM5"))
+    default = default_ceilings(find_gpu("H100 SXM5"))
+    raised = replace(default, gbps=0.6 * default.gbps, proven_tflops=(("bf16", 100.0, "reached here"),))
+    usual = roofline(trace, request)
+    with monkeypatch.context() as patch:
+        patch.setattr(analyse, "proven", lambda ceilings, reached: raised)
+        later = roofline(trace, request)
+    with monkeypatch.context() as patch:
+        patch.setattr(analyse, "default_ceilings", lambda gpu: raised)
+        patch.setattr(analyse, "proven", lambda ceilings, reached: ceilings)
+        before = roofline(trace, request)
+    assert [row.label for row in later.rows] == [row.label for row in before.rows]
+    for one, other in zip(later.rows, before.rows, strict=True):
+        assert (one.reachable_ns, one.floor_ns) == pytest.approx((other.reachable_ns, other.floor_ns))
+    assert later.reachable_ns != pytest.approx(usual.reachable_ns)
+    columns = ["reachable_ns", "floor_ns", "headroom_ns"]
+    assert later.kernels.select(columns).sum().row(0) == pytest.approx(before.kernels.select(columns).sum().row(0))
 
 
 def test_what_is_as_good_as_done_is_not_attacked_and_hides_nothing_that_is_far(found: Roofline) -> None:
