@@ -53,12 +53,12 @@ VLLM ?= $(TRACEANALYZER_VLLM_VENV)
 test-vllm: $(VENV)/.installed
 	TRACEANALYZER_VLLM_VENV=$(VLLM) $(BIN)/pytest -m slow tests/capture/test_capture_vllm.py -p no:xdist
 
-# The timed benchmarks of docs/benchmarks.md (about an hour; nothing else should run), from recordings that docs/benchmarks.md
-# names; the page says how the others are run. BENCH: a folder that keeps the inputs.
+# The timed benchmarks of docs/benchmarks.md (half a day; nothing else should run), from recordings that docs/benchmarks.md
+# names; the page says how the others are run. BENCH: a folder that keeps the inputs. Less: make bench
+# BENCH_LOADING='--sizes 5 50 --repeats 3'.
 BENCH ?= $(or $(TMPDIR),/tmp)/traceanalyzer-bench
-# A run takes minutes where traces are large: fewer of those.
-BENCH_LOADING ?= --repeats-at 2000=3 python=3 hta,500=3 hta,python,500=1 hta,2000=1 ijson,2000=1 python,2000=0 \
-  traceanalyzer,python,2000=3 store,python,2000=3 json,python,2000=1 --warmups-at 2000=0 hta=0 --limit 600
+# HTA takes more than ten minutes of 2,000 MB: nothing uncounted before, and none of the other kind.
+BENCH_LOADING ?= --warmups-at hta,2000=0 --repeats-at hta,python,500=1 hta,python,2000=0
 BENCH_ANALYSES ?=
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'

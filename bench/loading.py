@@ -84,13 +84,12 @@ class Loading:
             self._resume(load("loading", options.results))
 
     def run(self) -> None:
-        """Measure everything; write the results after every input, so that an interrupted run is not lost."""
+        """Measure everything; the results are written after every round, so that an interrupted run is not lost."""
         for kind in self.options.kinds:
             for size in sorted(self.options.sizes):
                 repeats = {route: self.options.repeats_of(kind, route, size) for route in self.options.routes}
                 if any(repeats.values()):
                     self._compare(kind, size, {route: count for route, count in repeats.items() if count})
-                    self.save()
 
     def _resume(self, before: dict[str, Any] | None) -> None:
         """Take over what an earlier run measured of other inputs, and what it was told."""
@@ -127,11 +126,15 @@ class Loading:
         answers: dict[str, list[Answer | None]] = {route: [] for route in left}
         if "store" in left:
             self._once("store", file)
+        finished = 0
         for route in left:
             for _ in range(rows[route].warmups):
                 if not rows[route].skipped:
                     rows[route].skipped = _failure(self._once(route, file))
         for repetition, route in interleaved(left):
+            if repetition > finished:
+                finished = repetition
+                self._keep(file, rows, answers)
             row = rows[route]
             if not row.skipped:
                 run = undisturbed(lambda route=route: self._once(route, file), self.options.retries)  # type: ignore[misc]
@@ -140,8 +143,7 @@ class Loading:
                     row.runs.append(_entry(repetition, run))
                     answers[route].append(Answer.from_output(run.measurement.output))
                 _tell(_line(row, run))
-        self._judge(rows, answers)
-        self._note(file, answers)
+        self._keep(file, rows, answers)
         shutil.rmtree(self.folder / "store", ignore_errors=True)
         if not self.options.keep:
             file.path.unlink()
@@ -190,6 +192,12 @@ class Loading:
         finally:
             shutil.rmtree(self.folder / "cache", ignore_errors=True)
 
+    def _keep(self, file: Input, rows: Mapping[str, Row], answers: Mapping[str, Sequence[Answer | None]]) -> None:
+        """Judge and write what there is so far."""
+        self._judge(rows, answers)
+        self._note(file, answers)
+        self.save()
+
     @staticmethod
     def _judge(rows: Mapping[str, Row], answers: Mapping[str, Sequence[Answer | None]]) -> None:
         """Hold every answer of every run against the reference."""
@@ -204,15 +212,15 @@ class Loading:
 
     def _note(self, file: Input, answers: Mapping[str, Sequence[Answer | None]]) -> None:
         known = next((found for given in answers.values() for found in given if found is not None), None)
-        self.inputs.append(
-            {
-                "kind": file.kind,
-                "size_mb": file.size_mb,
-                "raw_mb": file.raw_mb,
-                "file_mb": file.path.stat().st_size / 1e6,
-                "device_events": known.events if known else None,
-            }
-        )
+        others = [one for one in self.inputs if (one["kind"], one["size_mb"]) != (file.kind, file.size_mb)]
+        own = {
+            "kind": file.kind,
+            "size_mb": file.size_mb,
+            "raw_mb": file.raw_mb,
+            "file_mb": file.path.stat().st_size / 1e6,
+            "device_events": known.events if known else None,
+        }
+        self.inputs = [*others, own]
 
 
 def _into_page_cache(path: Path) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.answers import Answer
 from bench.inputs import period, replicate
 from bench.loading import Loading
 from bench.loading_options import Rule, choose, options_from
-from bench.measure import Limits, measure
+from bench.measure import Limits, Measurement, measure
 from bench.results import load, save
 
 
@@ -82,3 +83,29 @@ def test_a_resumed_benchmark_keeps_the_other_inputs(tmp_path: Path) -> None:
     assert document is not None
     assert document["results"]["inputs"] == inputs[1:]
     assert document["settings"]["resumed"]["repeats"] == 7
+
+
+def test_an_interrupted_benchmark_keeps_the_rounds_it_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernels-5.json.gz").write_bytes(b"")
+    (tmp_path / "kernels-5.json.bytes").write_text("5000000")
+    told = ["--traces", str(tmp_path), "--results", str(tmp_path), "--sizes", "5", "--kinds", "kernels"]
+    bench = Loading(options_from([*told, "--routes", "json", "orjson", "--warmups", "0"]), tmp_path)
+    runs = 0
+
+    def once(route: str, _: object) -> Measurement:
+        nonlocal runs
+        runs += 1
+        if runs == 6:
+            raise KeyboardInterrupt
+        return Measurement(1.0, 1.0, 10.0, 0, Answer(3, 4, {"kernel": 4}).to_json())
+
+    monkeypatch.setattr(bench, "_once", once)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run()
+    document = load("loading", tmp_path)
+    assert document is not None
+    assert [(row["route"], len(row["runs"]), row["answer"]) for row in document["results"]["rows"]] == [
+        ("json", 2, "equal"),
+        ("orjson", 2, "equal"),
+    ]
+    assert [one["device_events"] for one in document["results"]["inputs"]] == [3]
