@@ -15,6 +15,7 @@ from traceanalyzer.analysis.roofline.scope import Scope, scope_of
 from traceanalyzer.analysis.triton_cache import CompiledKernel, compiled_kernels
 from traceanalyzer.model import Architecture, candidates, expected_distinct
 from traceanalyzer.names import Dtypes
+from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace
 from traceanalyzer.tune.plan_bench import Bench, bench_of, executed_shape
 from traceanalyzer.tune.plan_candidates import Candidate, Refusal, candidates_of, refuse, worth_listing
@@ -111,7 +112,9 @@ def plan(trace: Trace, request: Request | None = None, cache: Path | None = None
     found = roofline(trace, asked)
     scope = scope_of(trace, asked.phase, asked.step, every_phase=asked.every_phase)
     compiled = compiled_kernels(trace, cache) if cache else {}
-    kernels, layout, notes = with_products(trace, asked, found, scope)
+    products, layout, notes = with_products(trace, asked, found, scope)
+    launched = segment(trace).events.select("index", "graph", "thread_block")
+    kernels = products.join(launched, on="index", how="left", maintain_order="left")
     ranked = candidates_of(found, kernels)
     open_ = [one for one in ranked if refuse(one, found.period_ns) is None]
     refused = tuple(
