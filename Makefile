@@ -53,7 +53,7 @@ VLLM ?= $(TRACEANALYZER_VLLM_VENV)
 test-vllm: $(VENV)/.installed
 	TRACEANALYZER_VLLM_VENV=$(VLLM) $(BIN)/pytest -m slow tests/capture/test_capture_vllm.py -p no:xdist
 
-# The timed benchmarks of docs/benchmarks.md (half a day; nothing else should run), from recordings that docs/benchmarks.md
+# The timed benchmarks of docs/benchmarks.md (about five hours; nothing else should run), from recordings that docs/benchmarks.md
 # names; the page says how the others are run. BENCH: a folder that keeps the inputs. Less: make bench
 # BENCH_LOADING='--sizes 5 50 --repeats 3'.
 BENCH ?= $(or $(TMPDIR),/tmp)/traceanalyzer-bench

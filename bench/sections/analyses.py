@@ -54,7 +54,8 @@ def verdict(document: Mapping[str, Any]) -> str:
             f"On a trace of {size} MB none of the {len(medians)} commands takes above {LIMIT_S:g} s: {most} (median)."
         )
     return (
-        f"On a trace of {size} MB {len(above)} of the {len(medians)} commands take above {LIMIT_S:g} s "
+        f"On a trace of {size} MB {len(above)} of the {len(medians)} commands take{'s' * (len(above) == 1)} above "
+        f"{LIMIT_S:g} s "
         f"({', '.join(above)}): {most} (median)."
     )
 

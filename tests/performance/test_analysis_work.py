@@ -17,6 +17,7 @@ from traceanalyzer.analysis.redundancy import _redundancies
 from traceanalyzer.analysis.roofline.analyse import roofline
 from traceanalyzer.analysis.summary import timelines
 from traceanalyzer.ingest import ingest
+from traceanalyzer.report.html import gather_trace
 from traceanalyzer.segment.segmentation import cut_up
 from traceanalyzer.trace import Trace, open_traces
 
@@ -42,8 +43,10 @@ ANALYSES: dict[str, tuple[Analysis, float]] = {
     "redundancies": (_redundancies, NO_LOOP),
     "diff": (lambda trace: diff(trace, trace), NO_LOOP),
     "roofline": (roofline, 0.45),
-    # The only loop over events: which of a thread's is the innermost at a moment is found with a stack.
-    "idle": (idle, 5.0),
+    # These are of a thread whose events nest; where they do not, they are gone through one by one.
+    "idle": (idle, NO_LOOP),
+    # All of these, and figures of as many blocks and roles.
+    "report": (gather_trace, 0.8),
 }
 """Name -> (analysis, lines of Python that it may run for each event)."""
 
