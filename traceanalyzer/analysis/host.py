@@ -62,8 +62,7 @@ def _thread_events(trace: Trace, pid: object, tid: object, waits: pl.DataFrame) 
 
 def _ordered(events: pl.DataFrame) -> bool:
     """Whether events are in order of start, outer ones first, as profilers write them: sorting takes far longer."""
-    later = (pl.col(name).diff() for name in ("start_ns", "dur_ns", "index"))
-    start, length, index = later
+    start, length, index = (pl.col(name).diff() for name in ("start_ns", "dur_ns", "index"))
     after = (start > 0) | ((start == 0) & ((length < 0) | ((length == 0) & (index > 0))))
     return bool(events.select(after.all()).item())
 
