@@ -12,6 +12,7 @@ from traceanalyzer.estimate.memory import fewest_gpus, kv_a_sequence, layout_nam
 from traceanalyzer.estimate.parallel import layout
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import Parallel, architecture_of, kv_bytes_per_token, load, parameters
+from traceanalyzer.model.parameters import tensors
 
 
 def test_gpt_oss_120b_is_refused_on_one_48_gb_gpu_and_two_hold_it() -> None:
@@ -35,6 +36,28 @@ def test_the_weights_of_all_gpus_are_at_least_those_of_the_model(name: str) -> N
         each = weight_bytes(model, parallel)
         assert each is not None
         assert whole / parallel.gpus <= each * (1 + 1e-9) < whole
+
+
+def test_every_rank_holds_the_projections_to_the_latents() -> None:
+    model = load("deepseek-v3")
+    eight, sixteen = (weight_bytes(model, Parallel(tp=tp)) for tp in (8, 16))
+    assert eight is not None
+    assert sixteen is not None
+    others = sum(t.count * t.format.bytes for t in tensors(model) if t.count and t.part in ("norm", "router"))
+    assert {t.part for t in tensors(model) if t.parts == 1} == {"norm", "router", "attention"}
+    down = 61 * 7168 * (1536 + 512 + 64) * model.weights.attention.bytes
+    assert 2 * sixteen - eight == pytest.approx(others + down)
+
+
+def test_ranks_beyond_the_heads_of_keys_and_values_hold_the_same_ones() -> None:
+    model = load("llama-3.1-8b")
+    assert model.kv_heads == 8
+    eight, sixteen = (weight_bytes(model, Parallel(tp=tp)) for tp in (8, 16))
+    assert eight is not None
+    assert sixteen is not None
+    norms = sum(t.count * t.format.bytes for t in tensors(model) if t.count and t.part == "norm")
+    one_head_each = 32 * 2 * 4096 * 128 * 2
+    assert 2 * sixteen - eight == pytest.approx(norms + one_head_each)
 
 
 def test_expert_parallel_ranks_repeat_attention_but_not_experts() -> None:

@@ -11,7 +11,7 @@ from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Architecture, Parallel, kv_bytes, state_bytes
 from traceanalyzer.model.architecture import SOFTMAX_ATTENTION
 from traceanalyzer.model.ops import stage_layers
-from traceanalyzer.model.parameters import tensors
+from traceanalyzer.model.parameters import Tensor, tensors
 
 UTILISATION = 0.9
 """Share of a GPU's memory that vLLM uses by default (gpu_memory_utilization)."""
@@ -78,7 +78,8 @@ def memory(deployment: Deployment, context: int, utilisation: float = UTILISATIO
 def weight_bytes(architecture: Architecture, parallel: Parallel) -> float | None:
     """Return the weights of the fullest GPU of a layout; null where a part of the model is unknown.
 
-    Tensor parallelism splits every matrix, norms are repeated; expert parallelism spreads whole experts, and
+    Tensor parallelism splits every matrix, but keys and values into their heads only; norms, routers and MLA's
+    projections to the latents are repeated; expert parallelism spreads whole experts, and
     data-parallel copies repeat the rest; pipeline stages hold their layers, the first one the embedding, the last
     one lm_head.
     """
@@ -94,16 +95,16 @@ def weight_bytes(architecture: Architecture, parallel: Parallel) -> float | None
                 places.append(parallel.pp - 1)
         else:
             places = [next(stage for stage, layers in enumerate(stages) if tensor.layer in layers)]
-        size = tensor.count * tensor.format.bytes / _split_over(tensor.part, parallel)
+        size = tensor.count * tensor.format.bytes / _split_over(tensor, parallel)
         for place in places:
             held[place] += size
     return max(held)
 
 
-def _split_over(part: str, parallel: Parallel) -> int:
-    if part == "experts" and parallel.ep > 1:
+def _split_over(tensor: Tensor, parallel: Parallel) -> int:
+    if tensor.part == "experts" and parallel.ep > 1:
         return parallel.ep
-    return 1 if part in ("norm", "router") else parallel.tp
+    return min(parallel.tp, tensor.parts or parallel.tp)
 
 
 def kv_a_sequence(architecture: Architecture, parallel: Parallel, context: int) -> float:

@@ -20,6 +20,7 @@ class Tensor:
         count: parameters; null where unknown.
         active: those of them that one token uses.
         format: how they are stored.
+        parts: into how many parts tensor parallelism can split them, beyond which ranks hold the same; null: any.
     """
 
     part: str
@@ -27,6 +28,7 @@ class Tensor:
     count: int | None
     active: int | None
     format: Format
+    parts: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,11 @@ def tensors(architecture: Architecture) -> Iterator[Tensor]:
 def _layer(a: Architecture, number: int, layer: Layer) -> Iterator[Tensor]:
     w = a.weights
     if layer.attention in SOFTMAX_ATTENTION:
-        count = mla_weights(a, a.mla) if a.mla and layer.attention == "mla" else gqa_weights(a)
+        latent = a.mla if layer.attention == "mla" else None
+        # A latent has no heads to split, and keys and values can be split into their heads only.
+        few, parts = (mla_down_weights(a, latent), 1) if latent else (kv_weights(a), a.kv_heads)
+        count = mla_head_weights(a, latent) if latent else gqa_weights(a) - few
+        yield Tensor("attention", number, few, few, w.attention, parts)
         yield Tensor("attention", number, count, count, w.attention)
         yield _plain("norm", number, _attention_extras(a))
     elif layer.attention is not None:
@@ -97,7 +103,7 @@ def _experts(a: Architecture, moe: Moe, number: int) -> Iterator[Tensor]:
     one = ffn_weights(a, moe.expert_size)
     yield Tensor("experts", number, moe.experts * one, moe.top_k * one, w.experts)
     router = a.hidden * moe.experts + (moe.experts if moe.router_bias else 0)
-    yield Tensor("router", number, router, router, w.router)
+    yield Tensor("router", number, router, router, w.router, parts=1)
     if moe.shared_size:
         shared = ffn_weights(a, moe.shared_size)
         yield Tensor("shared", number, shared, shared, w.shared)
@@ -108,7 +114,7 @@ def _experts(a: Architecture, moe: Moe, number: int) -> Iterator[Tensor]:
 
 
 def _plain(part: str, layer: int | None, count: int) -> Tensor:
-    return Tensor(part, layer, count, count, BF16)
+    return Tensor(part, layer, count, count, BF16, parts=1)
 
 
 def norms_of(architecture: Architecture, layer: Layer) -> int:
@@ -124,6 +130,11 @@ def gqa_weights(a: Architecture) -> int:
     return a.hidden * (qkv_width(a) + queries)
 
 
+def kv_weights(a: Architecture) -> int:
+    """Return the weights of the projections to keys and values."""
+    return 2 * a.hidden * a.kv_heads * a.head_dim
+
+
 def qkv_width(a: Architecture) -> int:
     """Return the width of the QKV projection's output: (H + 2G) h, and H h more for a gate."""
     return (a.heads * (2 if a.attention_gate else 1) + 2 * a.kv_heads) * a.head_dim
@@ -136,12 +147,15 @@ def _attention_extras(a: Architecture) -> int:
     return (0 if a.mla else bias + norms) + lora + (a.heads if a.sinks else 0)
 
 
-def mla_weights(a: Architecture, mla: Mla) -> int:
-    """Return the weights of the projections of multi-head latent attention."""
+def mla_down_weights(a: Architecture, mla: Mla) -> int:
+    """Return the weights of the projections to the latents, which have no heads to split."""
+    return a.hidden * ((mla.q_rank or 0) + mla.kv_rank + mla.rope)
+
+
+def mla_head_weights(a: Architecture, mla: Mla) -> int:
+    """Return the weights of the projections from the latents to the heads, and from the heads to the output."""
     queries = a.heads * (mla.nope + mla.rope)
-    q = a.hidden * mla.q_rank + mla.q_rank * queries if mla.q_rank else a.hidden * queries
-    kv = a.hidden * (mla.kv_rank + mla.rope) + mla.kv_rank * a.heads * (mla.nope + mla.v)
-    return q + kv + a.heads * mla.v * a.hidden
+    return (mla.q_rank or a.hidden) * queries + a.heads * (mla.kv_rank * (mla.nope + mla.v) + mla.v * a.hidden)
 
 
 def mixer_weights(a: Architecture, mixer: Mixer) -> int:
