@@ -89,7 +89,7 @@ def test_an_interrupted_benchmark_keeps_the_rounds_it_finished(tmp_path: Path, m
     (tmp_path / "kernels-5.json.gz").write_bytes(b"")
     (tmp_path / "kernels-5.json.bytes").write_text("5000000")
     told = ["--traces", str(tmp_path), "--results", str(tmp_path), "--sizes", "5", "--kinds", "kernels"]
-    bench = Loading(options_from([*told, "--routes", "json", "orjson", "--warmups", "0"]), tmp_path)
+    bench = Loading(options_from([*told, "--routes", "json", "traceanalyzer", "--warmups", "0"]), tmp_path)
     runs = 0
 
     def once(route: str, _: object) -> Measurement:
@@ -106,6 +106,6 @@ def test_an_interrupted_benchmark_keeps_the_rounds_it_finished(tmp_path: Path, m
     assert document is not None
     assert [(row["route"], len(row["runs"]), row["answer"]) for row in document["results"]["rows"]] == [
         ("json", 2, "equal"),
-        ("orjson", 2, "equal"),
+        ("traceanalyzer", 2, "equal"),
     ]
     assert [one["device_events"] for one in document["results"]["inputs"]] == [3]

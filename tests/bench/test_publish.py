@@ -116,7 +116,7 @@ def test_the_plot_depends_on_the_numbers_only_and_stays_small() -> None:
     ("slow", "said"),
     [
         (4.0, "none of the 2 commands takes above 5 s: the slowest, `idle`, takes 4.00 s (median)"),
-        (6.0, "1 of the 2 commands take above 5 s (`idle`): the slowest, `idle`, takes 6.00 s (median)"),
+        (6.0, "1 of the 2 commands takes above 5 s (`idle`): the slowest, `idle`, takes 6.00 s (median)"),
     ],
 )
 def test_the_verdict_follows_from_the_times(slow: float, said: str) -> None:
