@@ -55,8 +55,7 @@ def verdict(document: Mapping[str, Any]) -> str:
         )
     return (
         f"On a trace of {size} MB {len(above)} of the {len(medians)} commands take{'s' * (len(above) == 1)} above "
-        f"{LIMIT_S:g} s "
-        f"({', '.join(above)}): {most} (median)."
+        f"{LIMIT_S:g} s ({', '.join(above)}): {most} (median)."
     )
 
 

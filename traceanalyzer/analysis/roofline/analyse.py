@@ -22,15 +22,15 @@ from traceanalyzer.analysis.roofline.recognition import ModelChoice, choose_mode
 from traceanalyzer.analysis.roofline.result import Latency, Roofline, RooflineError, Row
 from traceanalyzer.analysis.roofline.rows import merge_kinds, rows_of, with_reachable, with_row_numbers
 from traceanalyzer.analysis.roofline.scope import STEP, Scope, scope_of
-from traceanalyzer.analysis.roofline.shapes import SHAPE_COLUMNS, with_shapes
+from traceanalyzer.analysis.roofline.shapes import with_shapes
 from traceanalyzer.analysis.roofline.workloads import Stated, workloads_of
 from traceanalyzer.hardware import DeviceName, Gpu, recognise
 from traceanalyzer.model import Architecture, ModelError, Routing, Workload
 from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.trace import Trace
 
-_READ = (*SHAPE_COLUMNS, "external_id", "correlation", "extra", "graph")
-"""Columns that are read once to tell a kernel's work; of these the sizes are shown of a model too."""
+_READ = ("op", "types", "concrete", "call", "external_id", "correlation", "extra", "graph")
+"""Columns that nobody reads once a kernel's work is known; ``dims`` also tells how far an input is padded."""
 
 CONTRADICTED = 0.05
 """An inferred model is dropped if this share of the time would be below its floor."""
@@ -116,7 +116,7 @@ def _subject(trace: Trace, request: Request) -> _Subject:
         with_messages(trace, with_shape_work(shaped)),
         redundant,
         own_rows=scope.kernels["block"].null_count() == scope.kernels.height,
-    ).drop(set(_READ) - {"dims"})
+    ).drop(_READ)
     return _Subject(
         trace=trace,
         request=request,

@@ -28,7 +28,7 @@ def trace_facts(scope: Scope, shaped: pl.DataFrame, *, world_size: int | None) -
         shaped: their kernels with the columns ``what``, ``n`` and ``k`` of explicit shapes (null where unknown).
         world_size: ranks of the job; sizes that tensor parallelism splits are only used when there is one.
     """
-    blocks = scope.kernels.select(*STEP, "block", "section", "role", "name").filter(pl.col("section") == "block")
+    blocks = _in_blocks(scope)
     if blocks.is_empty():
         return TraceFacts()
     roles = set(blocks["role"].unique().to_list())
@@ -48,6 +48,11 @@ def trace_facts(scope: Scope, shaped: pl.DataFrame, *, world_size: int | None) -
         recurrent=any(parse(name).kind == "ssm" for name in names),
         qk_norm=_qk_norm(blocks),
     )
+
+
+def _in_blocks(scope: Scope) -> pl.DataFrame:
+    """The kernels of blocks, with what is asked of them here."""
+    return scope.kernels.select(*STEP, "block", "section", "role", "name").filter(pl.col("section") == "block")
 
 
 def _common(values: pl.Series) -> int | None:
@@ -84,7 +89,7 @@ def _qk_norm(blocks: pl.DataFrame) -> bool | None:
 
 def execution_of(scope: Scope, shaped: pl.DataFrame, model: Architecture) -> tuple[Execution, list[str]]:
     """Return how the engine carries the model out, as far as its kernels tell, and what was assumed."""
-    blocks = scope.kernels.select(*STEP, "block", "section", "role", "name").filter(pl.col("section") == "block")
+    blocks = _in_blocks(scope)
     experts = blocks.filter(pl.col("role").is_in(EXPERT_ROLES))
     if model.moe is None or experts.is_empty():
         return Execution(), []
