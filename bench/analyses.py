@@ -111,7 +111,7 @@ def _faster(traces: Path, kind: str, raw_bytes: int, target: Path) -> int:
 
 def _ranks(raw_bytes: int, folder: Path) -> int:
     """Write the traces of a tensor-parallel job of two ranks, one of them late; return the size of their text."""
-    from traceanalyzer.synthetic.ranks import JobSpec, Straggler, generate_job
+    from synthetic.ranks import JobSpec, Straggler, generate_job
 
     late = Straggler(rank=1, role="moe_down", extra_us=5.0)
     job = generate_job(JobSpec(tp=RANKS, layers=24, steps=16, stragglers=(late,), jitter=0.02))

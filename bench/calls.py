@@ -18,7 +18,7 @@ MODEL, GPU = "gpt-oss-20b", "MI300X"
 
 def ingest(path: str) -> Any:
     """Open, and make the overview: steps, blocks, busy share."""
-    from traceanalyzer.analysis.summary import timelines
+    from traceanalyzer.commands.ingest.compute import timelines
     from traceanalyzer.trace import open_traces
 
     return [timelines(trace) for trace in open_traces(path)]
@@ -33,18 +33,19 @@ def blocks(path: str) -> Any:
 
 def hotspots(path: str) -> Any:
     """Rank kernels by time."""
-    from traceanalyzer.analysis.hotspots import hotspots as rank
+    from traceanalyzer.commands.hotspots.compute import hotspots as rank
 
     return rank(_open(path)).rows
 
 
 def headroom(path: str) -> Any:
     """Rank kernels by headroom: the ranking by time and the roofline's bounds."""
-    from traceanalyzer.analysis.hotspots import hotspots as rank
-    from traceanalyzer.analysis.roofline import Request, roofline
-    from traceanalyzer.analysis.roofline.bounds import bounds_by, by_headroom
+    from traceanalyzer.commands.hotspots.compute import hotspots as rank
+    from traceanalyzer.commands.hotspots.headroom import by_headroom
     from traceanalyzer.hardware import find_gpu
     from traceanalyzer.model import load
+    from traceanalyzer.roofline import Request, roofline
+    from traceanalyzer.roofline.bounds import bounds_by
 
     trace = _open(path)
     found = rank(trace)
@@ -54,29 +55,29 @@ def headroom(path: str) -> Any:
 
 def roofline(path: str) -> Any:
     """Hold every kind of work against its roof; model and GPU recognised."""
-    from traceanalyzer.analysis.roofline import Request
-    from traceanalyzer.analysis.roofline import roofline as analyse
+    from traceanalyzer.roofline import Request
+    from traceanalyzer.roofline import roofline as analyse
 
     return analyse(_open(path), Request()).rows
 
 
 def idle(path: str) -> Any:
     """Find the gaps between and inside steps."""
-    from traceanalyzer.analysis.idle import idle as gaps
+    from traceanalyzer.commands.idle.compute import idle as gaps
 
     return gaps(_open(path))
 
 
 def diff(before: str, after: str) -> Any:
     """Compare two traces role by role."""
-    from traceanalyzer.analysis.diff import diff as compare
+    from traceanalyzer.commands.diff.compute import diff as compare
 
     return compare(_open(before), _open(after))
 
 
 def ranks(path: str) -> Any:
     """Compare the ranks of a job."""
-    from traceanalyzer.ranks import compare
+    from traceanalyzer.commands.ranks.compute import compare
     from traceanalyzer.trace import open_traces
 
     return compare(open_traces(path))
@@ -84,7 +85,8 @@ def ranks(path: str) -> Any:
 
 def report(path: str) -> Any:
     """Make the HTML page."""
-    from traceanalyzer.report.html import PageData, gather_trace, render
+    from traceanalyzer.commands.report.gather import PageData, gather_trace
+    from traceanalyzer.commands.report.page import render
 
     return render(PageData(trace=gather_trace(_open(path))))
 

@@ -60,9 +60,9 @@ def copies(path: Path) -> list[dict[str, Any]]:
 
 def _watched_cutting(path: Path) -> tuple[int, int, int, list[Any]]:
     """Return bytes of text, bytes joined, bytes sliced, and the first windows."""
-    from traceanalyzer.ingest import inputs
-    from traceanalyzer.ingest.document import Document
-    from traceanalyzer.ingest.reading import WINDOW_BYTES
+    from traceanalyzer.read import inputs
+    from traceanalyzer.read.document import Document
+    from traceanalyzer.read.streaming import WINDOW_BYTES
 
     class Watched(Document):
         joined = 0
@@ -91,8 +91,13 @@ def _watched_cutting(path: Path) -> tuple[int, int, int, list[Any]]:
 
 def _watched_decoding(windows: list[Any]) -> tuple[int, int, int, int, int]:
     """Return bytes of chunks, of joined args, of objects, of columns and of Parquet files."""
-    from traceanalyzer.ingest.decode import EVENTS, Vocabulary, _chunks, decode_text
-    from traceanalyzer.ingest.window import PartWriter
+    from traceanalyzer.read.decode import (
+        EVENTS,
+        Vocabulary,
+        _chunks,
+        decode_text,
+    )
+    from traceanalyzer.read.window import PartWriter
 
     chunks = args = objects = rows = 0
     words = Vocabulary()

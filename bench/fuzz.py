@@ -18,8 +18,8 @@ FOLDER = Path(tempfile.mkdtemp(prefix="traceanalyzer-fuzz-"))
 
 def one_input(data: bytes) -> None:
     """Read one mutated file."""
-    from traceanalyzer.ingest import ingest
     from traceanalyzer.problems import TraceError
+    from traceanalyzer.read import ingest
 
     path = FOLDER / "trace.json"
     path.write_bytes(data)
@@ -48,8 +48,8 @@ def main() -> None:
     """Hand over to libFuzzer."""
     import atheris
 
-    with atheris.instrument_imports(include=["traceanalyzer.ingest"]):
-        import traceanalyzer.ingest  # noqa: F401
+    with atheris.instrument_imports(include=["traceanalyzer.read"]):
+        import traceanalyzer.read  # noqa: F401
     atheris.Setup([*sys.argv, seeds()], one_input)
     atheris.Fuzz()
 

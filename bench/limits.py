@@ -104,7 +104,7 @@ def _read(path: Path) -> Stage:
 
 
 def _blocks(path: Path) -> list[bytes]:
-    from traceanalyzer.ingest import inputs
+    from traceanalyzer.read import inputs
 
     with inputs.opened(str(path)) as plain:
         plain.peel()
@@ -112,7 +112,7 @@ def _blocks(path: Path) -> list[bytes]:
 
 
 def _decompress(path: Path) -> Stage:
-    from traceanalyzer.ingest import inputs
+    from traceanalyzer.read import inputs
 
     def run() -> None:
         with inputs.opened(str(path)) as plain:
@@ -124,8 +124,8 @@ def _decompress(path: Path) -> Stage:
 
 
 def _cut(path: Path, *, careful: bool = False) -> Stage:
-    from traceanalyzer.ingest.document import Document
-    from traceanalyzer.ingest.reading import WINDOW_BYTES
+    from traceanalyzer.read.document import Document
+    from traceanalyzer.read.streaming import WINDOW_BYTES
 
     blocks = _blocks(path)
 
@@ -137,14 +137,19 @@ def _cut(path: Path, *, careful: bool = False) -> Stage:
 
 
 def _windows(path: Path) -> list[Any]:
-    from traceanalyzer.ingest.document import Document
-    from traceanalyzer.ingest.reading import WINDOW_BYTES
+    from traceanalyzer.read.document import Document
+    from traceanalyzer.read.streaming import WINDOW_BYTES
 
     return list(Document(_blocks(path), WINDOW_BYTES, careful=False, count_lines=False).windows())
 
 
 def _parse(path: Path, *, with_args: bool) -> Stage:
-    from traceanalyzer.ingest.decode import ARGS, EVENTS, _chunks, _decode_args
+    from traceanalyzer.read.decode import (
+        ARGS,
+        EVENTS,
+        _chunks,
+        _decode_args,
+    )
 
     windows = _windows(path)
 
@@ -159,14 +164,14 @@ def _parse(path: Path, *, with_args: bool) -> Stage:
 
 
 def _frames(path: Path) -> list[Any]:
-    from traceanalyzer.ingest.decode import Vocabulary, decode_text
+    from traceanalyzer.read.decode import Vocabulary, decode_text
 
     words = Vocabulary()
     return [decode_text(window.buffer, words, exact=False, size=window.size).frames for window in _windows(path)]
 
 
 def _columns(path: Path) -> Stage:
-    from traceanalyzer.ingest.decode import Vocabulary, decode_text
+    from traceanalyzer.read.decode import Vocabulary, decode_text
 
     windows = _windows(path)
 
@@ -179,7 +184,7 @@ def _columns(path: Path) -> Stage:
 
 
 def _write(path: Path) -> Stage:
-    from traceanalyzer.ingest.window import PartWriter
+    from traceanalyzer.read.window import PartWriter
 
     frames = _frames(path)
 
@@ -194,7 +199,7 @@ def _write(path: Path) -> Stage:
 
 
 def _whole(path: Path, processes: int | None) -> Stage:
-    from traceanalyzer.ingest import ingest
+    from traceanalyzer.read import ingest
 
     return lambda: ingest([str(path)], cache=False, processes=processes)
 

@@ -3,10 +3,10 @@
     python -m bench.outputs record FOLDER [--shared ../shared] [--jobs 2]
     python -m bench.outputs compare BEFORE AFTER
 
-``record`` runs every command that prints JSON or CSV over the samples, the cases, and, where they are, the shared traces
-and data, and keeps what each printed with its exit status. ``compare`` says which runs differ: keys and numbers must be
-the same to the last digit, keys may be added, and sentences may be worded differently (they are counted and listed with
-``--sentences``). Exit status 1 when anything else differs.
+``record`` runs every command that prints JSON or CSV over the samples, the cases and, where they are, the shared
+traces and data, and keeps what each printed with its exit status. ``compare`` says which runs differ: keys and numbers
+must be the same to the last digit; keys may be added, and sentences may be worded differently (counted, and listed
+with ``--sentences``). Exit status 1 when anything else differs.
 """
 
 from __future__ import annotations
@@ -187,15 +187,9 @@ def record_one(run: Run, folder: Path) -> None:
 
 def command_line() -> object:
     """Return the product's root command."""
-    from importlib import import_module
+    from traceanalyzer.cli.main import cli
 
-    for home in ("traceanalyzer.commands.main", "traceanalyzer.cli.main"):
-        try:
-            return import_module(home).cli
-        except ModuleNotFoundError as error:
-            if error.name is None or not home.startswith(error.name):
-                raise
-    raise SystemExit("the command line of traceanalyzer was not found")
+    return cli
 
 
 def record(folder: Path, shared: str | None, jobs: int) -> None:
@@ -208,7 +202,7 @@ def record(folder: Path, shared: str | None, jobs: int) -> None:
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
             for _ in pool.map(record_one, wanted, [folder] * len(wanted), chunksize=8):
                 pass
-    print(f"{len(wanted)} runs in {folder}")
+    say(f"{len(wanted)} runs in {folder}")
 
 
 def compare(before: Path, after: Path, sentences: bool) -> int:
@@ -219,20 +213,20 @@ def compare(before: Path, after: Path, sentences: bool) -> int:
     for name in known:
         a = read(before / name)
         if not (after / name).exists():
-            print(f"missing: {' '.join(a['run'])[:120]}")
+            say(f"missing: {' '.join(a['run'])[:120]}")
             failed += 1
             continue
         b = read(after / name)
         told = list(differences(a, b, worded))
         if told:
             failed += 1
-            print(f"{' '.join(a['run'])[:160]}: {len(told)} differences")
+            say(f"{' '.join(a['run'])[:160]}: {len(told)} differences")
             for line in told[:SHOWN_DIFFERENCES]:
-                print(f"    {line[:300]}")
-    print(f"{len(known)} runs, {failed} differ; {sum(worded.values())} sentences reworded ({len(worded)} distinct)")
+                say(f"    {line[:300]}")
+    say(f"{len(known)} runs, {failed} differ; {sum(worded.values())} sentences reworded ({len(worded)} distinct)")
     if sentences:
         for text, count in worded.most_common():
-            print(f"  {count} x {text[:400]}")
+            say(f"  {count} x {text[:400]}")
     return 1 if failed else 0
 
 
@@ -273,9 +267,7 @@ def unlike(a: Any, b: Any, where: str, worded: Counter[str]) -> Iterator[str]:
             yield from unlike(left, right, f"{where}[{i}]", worded)
     elif isinstance(a, str) and isinstance(b, str) and a != b and is_sentence(a, where):
         worded[f"{a}  =>  {b}"] += 1
-    elif type(a) is not type(b) and not (isinstance(a, int | float) and isinstance(b, int | float)):
-        yield f"{where}: {a!r} -> {b!r}"
-    elif a != b:
+    elif (type(a) is not type(b) and not (isinstance(a, int | float) and isinstance(b, int | float))) or a != b:
         yield f"{where}: {a!r} -> {b!r}"
 
 
@@ -295,6 +287,11 @@ def unlike_lines(a: str, b: str, worded: Counter[str]) -> Iterator[str]:
     for number, (one, other) in enumerate(zip(left, right, strict=False), 1):
         if one != other:
             yield f"line {number}: {one!r} -> {other!r}"
+
+
+def say(line: str) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{line}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

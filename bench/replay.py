@@ -20,7 +20,7 @@ from bench.calibration import Z95, auc
 from bench.environment import ROOT
 
 if TYPE_CHECKING:
-    from traceanalyzer.tune.sweep import Point, Sweep
+    from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
 
 SHARES = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
@@ -37,7 +37,7 @@ class Table:
     """Recorded samples of one space."""
 
     def __init__(self, points: Sequence[Point]) -> None:
-        from traceanalyzer.tune.search.space import make_space
+        from traceanalyzer.commands.tune.search.level_space import make_space
 
         self.configs = [point.known_config for point in points]
         self.space = make_space(self.configs)
@@ -49,7 +49,7 @@ class Table:
 
     def regret(self, strategy: str, budget: int, seed: int) -> float:
         """Search once; return the regret, infinite where nothing that was tried ran."""
-        from traceanalyzer.tune.search import search
+        from traceanalyzer.commands.tune.search import search
 
         # Another sequence of draws for every strategy and budget: equal seeds must not make equal luck.
         noise = random.Random(f"{strategy} {budget} {seed}")
@@ -134,7 +134,7 @@ def _budget(tables: Sequence[Table], budget: int, searches: int) -> dict[str, An
 
 def quartiles(values: Sequence[float]) -> list[float | None]:
     """Return the lower quartile, median and upper quartile by nearest rank; null for an infinite one."""
-    from traceanalyzer.tune.replay import quantile
+    from traceanalyzer.commands.tune.replay.compute import quantile
 
     found = (quantile(values, share) for share in (0.25, 0.5, 0.75))
     return [None if isinf(value) else value for value in found]
@@ -143,7 +143,7 @@ def quartiles(values: Sequence[float]) -> list[float | None]:
 def main() -> None:
     """Replay the sweeps, write the results."""
     from bench.results import save
-    from traceanalyzer.tune.formats import read_sweep
+    from traceanalyzer.commands.tune.formats import read_sweep
 
     options = _options()
     found = []

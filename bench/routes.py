@@ -35,7 +35,7 @@ def traceanalyzer(path: str) -> Answer:
 
 def traceanalyzer_one(path: str) -> Answer:
     """Do the same without worker processes: one core, for comparison by core."""
-    from traceanalyzer.ingest import pool
+    from traceanalyzer.read import pool
 
     pool._sensible = lambda: 0
     return traceanalyzer(path)

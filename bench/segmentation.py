@@ -27,7 +27,7 @@ FIRST = 1_000_000
 CODE = (
     "traceanalyzer/segment/*.py",
     "traceanalyzer/names/*.py",
-    "traceanalyzer/synthetic/*.py",
+    "synthetic/*.py",
     "bench/segmentation_*.py",
 )
 """What the outcomes depend on."""

@@ -10,10 +10,18 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from traceanalyzer.synthetic import BlockSpec, DroppedKernel, KernelSpec, ModelSpec, TraceSpec, models, variety
-from traceanalyzer.synthetic import catalogue as k
-from traceanalyzer.synthetic.random_specs import Limits, random_model
-from traceanalyzer.synthetic.spec import Role, Vendor
+from synthetic import (
+    BlockSpec,
+    DroppedKernel,
+    KernelSpec,
+    ModelSpec,
+    TraceSpec,
+    models,
+    variety,
+)
+from synthetic import catalogue as k
+from synthetic.random_specs import Limits, random_model
+from synthetic.spec import Role, Vendor
 
 MIXTURE = "random mixture"
 MIXTURE_SHARE = 0.4

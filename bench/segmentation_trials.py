@@ -9,7 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bench.segmentation_models import Trial, trial
-from traceanalyzer.synthetic import SyntheticTrace, TraceSpec, generate, write
+from synthetic import (
+    SyntheticTrace,
+    TraceSpec,
+    generate,
+    write,
+)
 
 if TYPE_CHECKING:
     from traceanalyzer.segment import Segmentation
@@ -135,7 +140,7 @@ def bare_sequence(chosen: Trial) -> dict[str, Any]:
     import polars as pl
 
     from traceanalyzer.segment.blocks import find_blocks
-    from traceanalyzer.segment.vocabulary import encode
+    from traceanalyzer.segment.tokens import encode
 
     rate = RATES[chosen.seed % len(RATES)]
     names, truth = damaged(_names(chosen.spec), rate, random.Random(f"damage {chosen.seed}"))

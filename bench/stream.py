@@ -30,7 +30,7 @@ SHARES = (0.125, 0.25, 0.5, 1.0)
 READ = """
 import json, sys
 from pathlib import Path
-from traceanalyzer.ingest import ingest
+from traceanalyzer.read import ingest
 found = ingest([sys.argv[1]], output=Path(sys.argv[2]), cache=False)
 print(json.dumps({"text_bytes": found.effort.text_bytes, "processes": found.effort.processes}))
 """
@@ -140,7 +140,7 @@ def differences(truth: dict[str, Any], told: dict[str, Any], directory: Path) ->
     """Compare a store with what the generator counted."""
     import polars as pl
 
-    from traceanalyzer.ingest import Store
+    from traceanalyzer.read import Store
 
     store = Store.read(directory)
     kernels = store.scan(["kernel"]).group_by(pl.col("name").cast(pl.String)).agg(pl.len(), pl.col("dur_ns").sum())

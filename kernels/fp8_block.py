@@ -6,7 +6,13 @@ import triton
 import triton.language as tl
 
 from traceanalyzer.kernels.dense import sum_splits
-from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, scheduled
+from traceanalyzer.kernels.launch import (
+    Case,
+    KernelSpec,
+    Launch,
+    Prepared,
+    scheduled,
+)
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, Constraint, SearchSpace
 from traceanalyzer.kernels.target import Target

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from traceanalyzer.synthetic import TraceSpec, Truth, generate, write
+from synthetic import (
+    TraceSpec,
+    Truth,
+    generate,
+    write,
+)
 from traceanalyzer.trace import Trace, open_traces
 
 # Machines that run tests are slow and busy: no test may fail for the time it takes.

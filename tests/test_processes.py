@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.ingest.reading import NoTraceError
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read.streaming import NoTraceError
 from traceanalyzer.trace import open_traces
 
 CASE = Path(__file__).parent / "data" / "cases" / "000_baseline.json"

@@ -16,12 +16,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traceanalyzer.analysis.frames import blocks, steps
-    from traceanalyzer.analysis.hotspots import Hotspots, hotspots
-    from traceanalyzer.analysis.summary import Timeline, timelines
+    from traceanalyzer.commands.hotspots.compute import Hotspots, hotspots
+    from traceanalyzer.commands.ingest.compute import Timeline, timelines
     from traceanalyzer.problems import TraceError, TraceWarning
     from traceanalyzer.segment import Segmentation
-    from traceanalyzer.trace import Trace, TraceSet, open_trace, open_traces
+    from traceanalyzer.segment.frames import blocks, steps
+    from traceanalyzer.trace import (
+        Trace,
+        TraceSet,
+        open_trace,
+        open_traces,
+    )
 
 __version__ = "0.1.0"
 
@@ -44,19 +49,19 @@ __all__ = [
 
 # Imported on first use, so that `traceanalyzer --help` does not pay for Polars.
 _HOME = {
-    "Hotspots": "analysis.hotspots",
+    "Hotspots": "commands.hotspots.compute",
     "Segmentation": "segment",
-    "Timeline": "analysis.summary",
+    "Timeline": "commands.ingest.compute",
     "Trace": "trace",
     "TraceError": "problems",
     "TraceSet": "trace",
     "TraceWarning": "problems",
-    "blocks": "analysis.frames",
-    "hotspots": "analysis.hotspots",
+    "blocks": "segment.frames",
+    "hotspots": "commands.hotspots.compute",
     "open_trace": "trace",
     "open_traces": "trace",
-    "steps": "analysis.frames",
-    "timelines": "analysis.summary",
+    "steps": "segment.frames",
+    "timelines": "commands.ingest.compute",
 }
 
 

@@ -10,12 +10,19 @@ from pathlib import Path
 
 import polars as pl
 
-from traceanalyzer.display import facts_html
-from traceanalyzer.ingest import Effort, IngestResult, Source, Store, TraceMetadata, ingest
-from traceanalyzer.ingest.derived import Derived
-from traceanalyzer.ingest.ranks import missing_ranks, world_size
-from traceanalyzer.ingest.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
+from traceanalyzer.notebook import facts_html
 from traceanalyzer.problems import TraceError, TraceWarning
+from traceanalyzer.read import (
+    Effort,
+    IngestResult,
+    Source,
+    Store,
+    TraceMetadata,
+    ingest,
+)
+from traceanalyzer.read.derived import Derived
+from traceanalyzer.read.rank_of_file import missing_ranks, world_size
+from traceanalyzer.read.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ import re
 import sys
 from pathlib import Path
 
-from traceanalyzer.synthetic import generate, write
-from traceanalyzer.synthetic.samples import SAMPLES
+from synthetic import generate, write
+from synthetic.samples import SAMPLES
 
 HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "gptoss24_vllm_cpu.json.gz"

@@ -38,29 +38,29 @@ class Declared(NamedTuple):
 
 
 FRAMES = (
-    Declared("Trace.events", "ingest.schema", "EVENT_SCHEMA"),
-    Declared("Segmentation.events: further columns", "segment.result", "PLACEMENT_SCHEMA"),
-    Declared("steps, Segmentation.steps", "segment.result", "STEP_SCHEMA"),
-    Declared("blocks, Segmentation.blocks", "segment.result", "BLOCK_SCHEMA"),
-    Declared("Timeline.top_kernels", "analysis.columns", "TOP_KERNELS"),
-    Declared("Hotspots.rows", "analysis.columns", "HOTSPOT_ROWS"),
-    Declared("Hotspots.copies", "analysis.columns", "HOTSPOT_COPIES"),
-    Declared("Idle.gaps", "analysis.columns", "IDLE_GAPS"),
-    Declared("Idle.host", "analysis.columns", "IDLE_HOST"),
-    Declared("Idle.totals", "analysis.columns", "IDLE_TOTALS"),
-    Declared("Diff.rows", "analysis.columns", "DIFF_ROWS"),
-    Declared("Diff.matched", "analysis.columns", "DIFF_MATCHED"),
-    Declared("Roofline.kernels", "analysis.columns", "ROOFLINE_KERNELS"),
-    Declared("RankComparison.collectives", "ranks.columns", "COLLECTIVES"),
-    Declared("RankComparison.waits", "ranks.columns", "WAITS"),
-    Declared("RankComparison.causes", "ranks.causes", "CAUSE_SCHEMA"),
-    Declared("RankComparison.unpaired", "ranks.columns", "UNPAIRED"),
-    Declared("RankComparison.per_rank", "ranks.columns", "PER_RANK"),
-    Declared("RankComparison.by_step", "ranks.columns", "BY_STEP"),
-    Declared("RankComparison.per_step", "ranks.columns", "PER_STEP"),
-    Declared("RankComparison.dummies", "ranks.columns", "DUMMIES"),
-    Declared("RankComparison.calls", "ranks.columns", "CALLS"),
-    Declared("Pipeline.stages", "ranks.columns", "STAGES"),
+    Declared("Trace.events", "read.schema", "EVENT_SCHEMA"),
+    Declared("Segmentation.events: further columns", "segment.segmentation_result", "PLACEMENT_SCHEMA"),
+    Declared("steps, Segmentation.steps", "segment.segmentation_result", "STEP_SCHEMA"),
+    Declared("blocks, Segmentation.blocks", "segment.segmentation_result", "BLOCK_SCHEMA"),
+    Declared("Timeline.top_kernels", "show.frame_columns", "TOP_KERNELS"),
+    Declared("Hotspots.rows", "show.frame_columns", "HOTSPOT_ROWS"),
+    Declared("Hotspots.copies", "show.frame_columns", "HOTSPOT_COPIES"),
+    Declared("Idle.gaps", "show.frame_columns", "IDLE_GAPS"),
+    Declared("Idle.host", "show.frame_columns", "IDLE_HOST"),
+    Declared("Idle.totals", "show.frame_columns", "IDLE_TOTALS"),
+    Declared("Diff.rows", "show.frame_columns", "DIFF_ROWS"),
+    Declared("Diff.matched", "show.frame_columns", "DIFF_MATCHED"),
+    Declared("Roofline.kernels", "show.frame_columns", "ROOFLINE_KERNELS"),
+    Declared("RankComparison.collectives", "commands.ranks.rank_columns", "COLLECTIVES"),
+    Declared("RankComparison.waits", "commands.ranks.rank_columns", "WAITS"),
+    Declared("RankComparison.causes", "commands.ranks.causes", "CAUSE_SCHEMA"),
+    Declared("RankComparison.unpaired", "commands.ranks.rank_columns", "UNPAIRED"),
+    Declared("RankComparison.per_rank", "commands.ranks.rank_columns", "PER_RANK"),
+    Declared("RankComparison.by_step", "commands.ranks.rank_columns", "BY_STEP"),
+    Declared("RankComparison.per_step", "commands.ranks.rank_columns", "PER_STEP"),
+    Declared("RankComparison.dummies", "commands.ranks.rank_columns", "DUMMIES"),
+    Declared("RankComparison.calls", "commands.ranks.rank_columns", "CALLS"),
+    Declared("Pipeline.stages", "commands.ranks.rank_columns", "STAGES"),
 )
 """Every frame of a result, in the order of the page."""
 
@@ -76,19 +76,30 @@ class Csv(NamedTuple):
 
 
 CSV_TABLES = (
-    Csv("blocks --csv", "report.blocks", "CSV_COLUMNS", "blocks", "timelines[].steps[].blocks[]"),
-    Csv("hotspots --csv; kernels, roles", "report.hotspots", "CSV_COLUMNS", "hotspots", "rows[]"),
-    Csv("idle --csv; gaps", "report.idle", "CSV_COLUMNS", "idle", "gaps[]"),
-    Csv("diff --csv", "report.diff", "CSV_COLUMNS", "diff", "rows[]"),
-    Csv("roofline --csv", "report.roofline", "CSV_COLUMNS", "roofline", "rows[]"),
-    Csv("ranks --csv", "report.ranks", "CSV_COLUMNS", "ranks", "per_rank[]"),
-    Csv("serving show --csv", "report.serving", "SHOW_CSV_COLUMNS", "serving-results", "series[].results[]"),
-    Csv("serving compare --csv", "report.serving", "COMPARE_CSV_COLUMNS", "serving", "metrics[]"),
-    Csv("serving compare --layouts --csv", "report.serving_layouts", "CSV_COLUMNS", "serving-layouts", "ratios[]"),
+    Csv("blocks --csv", "commands.blocks.view", "CSV_COLUMNS", "blocks", "timelines[].steps[].blocks[]"),
+    Csv("hotspots --csv; kernels, roles", "commands.hotspots.view", "CSV_COLUMNS", "hotspots", "rows[]"),
+    Csv("idle --csv; gaps", "commands.idle.view", "CSV_COLUMNS", "idle", "gaps[]"),
+    Csv("diff --csv", "commands.diff.view", "CSV_COLUMNS", "diff", "rows[]"),
+    Csv("roofline --csv", "commands.roofline.view", "CSV_COLUMNS", "roofline", "rows[]"),
+    Csv("ranks --csv", "commands.ranks.view", "CSV_COLUMNS", "ranks", "per_rank[]"),
+    Csv("serving show --csv", "commands.serving.view", "SHOW_CSV_COLUMNS", "serving-results", "series[].results[]"),
+    Csv("serving compare --csv", "commands.serving.view", "COMPARE_CSV_COLUMNS", "serving", "metrics[]"),
+    Csv(
+        "serving compare --layouts --csv",
+        "commands.serving.layouts_view",
+        "CSV_COLUMNS",
+        "serving-layouts",
+        "ratios[]",
+    ),
 )
 EXPORTED = (
-    ("export: steps", "STEP_COLUMNS", ("segment.result", "STEP_SCHEMA")),
-    ("export: events", "EVENT_COLUMNS", ("segment.result", "PLACEMENT_SCHEMA"), ("ingest.schema", "EVENT_SCHEMA")),
+    ("export: steps", "STEP_COLUMNS", ("segment.segmentation_result", "STEP_SCHEMA")),
+    (
+        "export: events",
+        "EVENT_COLUMNS",
+        ("segment.segmentation_result", "PLACEMENT_SCHEMA"),
+        ("read.schema", "EVENT_SCHEMA"),
+    ),
 )
 """Tables that only ``export`` writes: frames with their times in µs."""
 
@@ -124,7 +135,7 @@ def page() -> str:
         parts += [f"### {csv.title}", table(("column", "type", "unit", "meaning"), rows), *more]
     for title, name, *sources in EXPORTED:
         known = {key: value for source in sources for key, value in columns(*source).items()}
-        rows = [(f"`{c}`", *exported(c, known)) for c in getattr(_module("report.table_files"), name)]
+        rows = [(f"`{c}`", *exported(c, known)) for c in getattr(_module("commands.export.tables"), name)]
         parts += [f"### {title}", table(("column", "type", "unit", "meaning"), rows)]
     return join(*parts)
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from traceanalyzer.analysis.advice import advice, tile_rows
-from traceanalyzer.analysis.redundancy import redundancies
+from synthetic import KernelSpec
+from synthetic.models import gptoss_20b_decode, llama_decode
+from traceanalyzer.commands.hotspots.advice import advice, tile_rows
 from traceanalyzer.names import parse
-from traceanalyzer.synthetic import KernelSpec
-from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
+from traceanalyzer.roofline.redundancy import redundancies
 from traceanalyzer.trace import open_traces
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.analysis.triton_cache import read_triton_cache
 from traceanalyzer.hardware.cubin import read_cubin
+from traceanalyzer.roofline.triton_cache import read_triton_cache
 
 NAMES = ("", ".strtab", ".symtab", ".nv.info", ".text.first", ".text.second", ".nv.shared.first")
 REGISTERS, MIN_STACK, FRAME = 0x2F, 0x12, 0x11

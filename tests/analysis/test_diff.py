@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from traceanalyzer.analysis.diff import change, diff
+from synthetic import ModelSpec, TraceSpec
+from synthetic.models import gptoss_20b_decode, llama_decode
+from traceanalyzer.commands.diff.compute import change, diff
 from traceanalyzer.problems import TraceError
-from traceanalyzer.synthetic import ModelSpec, TraceSpec
-from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
 from traceanalyzer.trace import open_trace
 
 CASES = Path(__file__).resolve().parent.parent / "data" / "cases"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.analysis.hotspots import hotspots
-from traceanalyzer.analysis.summary import timelines
-from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
-from traceanalyzer.synthetic.variety import dense_first_moe
+from synthetic.models import gptoss_20b_decode, llama_decode
+from synthetic.variety import dense_first_moe
+from traceanalyzer.commands.hotspots.compute import hotspots
+from traceanalyzer.commands.ingest.compute import timelines
 from traceanalyzer.trace import open_traces
 
 SPEC = replace(gptoss_20b_decode("rocm", batch=4, steps=3), jitter=0.1, leading_kernels=20, cut_last_step=40)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from traceanalyzer.analysis.host import _thread_time
-from traceanalyzer.analysis.idle import _totals, idle
+from synthetic import Hole, generate
+from synthetic.models import llama_decode
+from traceanalyzer.commands.idle.compute import _totals, idle
+from traceanalyzer.commands.idle.host import _thread_time
 from traceanalyzer.segment import segment
-from traceanalyzer.synthetic import Hole, generate
-from traceanalyzer.synthetic.models import llama_decode
 from traceanalyzer.trace import open_traces
 
 

@@ -5,9 +5,14 @@ import json
 import polars as pl
 import pytest
 
-from traceanalyzer.analysis.hotspots import hotspots
-from traceanalyzer.analysis.triton_cache import compiled_kernels, match, read_triton_cache, spill_findings
+from traceanalyzer.commands.hotspots.compute import hotspots
 from traceanalyzer.problems import TraceError
+from traceanalyzer.roofline.triton_cache import (
+    compiled_kernels,
+    match,
+    read_triton_cache,
+    spill_findings,
+)
 from traceanalyzer.trace import open_traces
 
 TTIR = (

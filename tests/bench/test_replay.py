@@ -9,7 +9,7 @@ import pytest
 
 from bench.replay import STRATEGIES, Table, budgets, evaluations, quartiles, replayed, tables_of
 from bench.sections.replay import images, render
-from traceanalyzer.tune.sweep import Point, Sweep
+from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
 
 
 def line(size: int, samples: int = 1, m: int = 1) -> list[Point]:

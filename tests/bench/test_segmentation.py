@@ -15,8 +15,8 @@ from bench.sections.segmentation import render
 from bench.segmentation_models import FAMILIES, MIXTURE, trial
 from bench.segmentation_summary import summary
 from bench.segmentation_trials import CUT_OFF, INNER, NOT_FOUND, damaged, judge, run
+from synthetic import generate, models, write
 from traceanalyzer.segment import segment
-from traceanalyzer.synthetic import generate, models, write
 from traceanalyzer.trace import open_traces
 
 LAYERS = 18

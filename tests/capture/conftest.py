@@ -31,8 +31,8 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run ``traceanalyzer capture`` with short waits and a small load of four requests."""
-    monkeypatch.setattr("traceanalyzer.capture.files.POLL", 0.01)
-    monkeypatch.setattr("traceanalyzer.capture.files.SETTLE", 0.05)
+    monkeypatch.setattr("traceanalyzer.commands.capture.profile_files.POLL", 0.01)
+    monkeypatch.setattr("traceanalyzer.commands.capture.profile_files.SETTLE", 0.05)
     monkeypatch.delenv("VLLM_TORCH_PROFILER_DIR", raising=False)
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
 

@@ -127,7 +127,7 @@ def test_files_that_lay_there_before_are_not_taken(serve: Serve, run: Run, tmp_p
 
 
 def test_a_file_that_is_written_slowly_is_waited_for(serve: Serve, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceanalyzer.capture.files.SETTLE", 0.4)
+    monkeypatch.setattr("traceanalyzer.commands.capture.profile_files.SETTLE", 0.4)
     server = serve(flush_delay=0.15)
     result = run(server, "--json")
     assert result.exit_code == 0, result.output

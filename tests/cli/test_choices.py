@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from traceanalyzer.analysis import hotspots as analysis
-from traceanalyzer.cli import common, export, hotspots, plotting
-from traceanalyzer.report import table_files
-from traceanalyzer.report.plots import style
+from traceanalyzer.cli import plotting
+from traceanalyzer.commands.export import command as export
+from traceanalyzer.commands.export import tables as table_files
+from traceanalyzer.show.plots import style
 
 
 def test_choices_are_those_of_what_they_choose() -> None:
-    assert common.PHASES == analysis.PHASES
-    assert hotspots.GROUPINGS == analysis.GROUPINGS
     assert export.TABLES == table_files.NAMES
     assert export.TABLES[:-1] == table_files.DEFAULT
     assert plotting.FORMATS == style.FORMATS

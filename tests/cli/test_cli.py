@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from synthetic import generate, write
+from synthetic.models import llama_decode
 from traceanalyzer.cli.main import cli
-from traceanalyzer.synthetic import generate, write
-from traceanalyzer.synthetic.models import llama_decode
 
 CASES = Path(__file__).resolve().parent.parent / "data" / "cases"
 
@@ -26,7 +26,7 @@ def trace(tmp_path_factory) -> Path:
     return write(generate(llama_decode(layers=4, steps=3)), tmp_path_factory.mktemp("cli") / "trace.json.gz")
 
 
-@pytest.mark.parametrize("command", sorted(cli.found()))
+@pytest.mark.parametrize("command", sorted(cli.declared()))
 def test_every_command_has_help(command) -> None:
     result = invoke(command, "--help")
     assert result.exit_code == 0, result.output

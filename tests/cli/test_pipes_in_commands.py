@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from synthetic import generate, write
+from synthetic.models import llama_decode
 from traceanalyzer.cli.main import cli
-from traceanalyzer.synthetic import generate, write
-from traceanalyzer.synthetic.models import llama_decode
 
 
 @pytest.fixture(scope="module")

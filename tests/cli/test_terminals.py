@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from synthetic import generate, write
+from synthetic.models import llama_decode
 from traceanalyzer.cli.main import cli, of_system
-from traceanalyzer.synthetic import generate, write
-from traceanalyzer.synthetic.models import llama_decode
 
 CASES = Path(__file__).resolve().parent.parent / "data" / "cases"
 MOE = CASES / "210_dense_first3_moe.json.gz"

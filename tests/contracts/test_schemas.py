@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 from printed import CASES, RUNS, SAMPLE, SCHEMAS, members, printed, schema, with_json
 
-from traceanalyzer.synthetic import generate, write
-from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
+from synthetic import generate, write
+from synthetic.models import gptoss_20b_decode, llama_decode
 
 NAMES = sorted(path.stem for path in SCHEMAS.glob("*.json"))
 TITLE = re.compile(r"traceanalyzer (?P<words>[a-z -]+?)(?P<all> \.\.\.)?(?: --[a-z]+(?: \.\.\.)?)*$")
@@ -147,9 +147,9 @@ def test_every_schema_is_tried_on_real_output() -> None:
 def test_real_output_keeps_the_schema(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PYTHONPATH", str(CASES.parent.parent / "tune"))
-    monkeypatch.setattr("traceanalyzer.tune.backends.BACKENDS", {"builtin": "fake_backend"})
-    monkeypatch.setattr("traceanalyzer.cli.tune_run.BACKENDS", {"builtin": "fake_backend"})
-    monkeypatch.setattr("traceanalyzer.cli.tune_verify.BACKENDS", {"builtin": "fake_backend"})
+    monkeypatch.setattr("traceanalyzer.commands.tune.measure.backends.BACKENDS", {"builtin": "fake_backend"})
+    monkeypatch.setattr("traceanalyzer.commands.tune.run.command.BACKENDS", {"builtin": "fake_backend"})
+    monkeypatch.setattr("traceanalyzer.commands.tune.verify.command.BACKENDS", {"builtin": "fake_backend"})
     for arguments in RUNS[name]:
         given = [str(tmp_path / "out") if word == "TMP" else word for word in arguments]
         jsonschema.validate(printed(*given), schema(name))
@@ -167,8 +167,8 @@ def test_a_capture_keeps_the_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.syspath_prepend(CASES.parent.parent / "capture")
     from fake_server import Behaviour, FakeServer
 
-    monkeypatch.setattr("traceanalyzer.capture.files.POLL", 0.01)
-    monkeypatch.setattr("traceanalyzer.capture.files.SETTLE", 0.05)
+    monkeypatch.setattr("traceanalyzer.commands.capture.profile_files.POLL", 0.01)
+    monkeypatch.setattr("traceanalyzer.commands.capture.profile_files.SETTLE", 0.05)
     load = ("--concurrency", "4", "--input-tokens", "16", "--output-tokens", "6")
     with FakeServer(Behaviour(profile_dir=tmp_path)) as server:
         for seen in (("--profile-dir", str(tmp_path)), ()):

@@ -8,8 +8,8 @@ from pathlib import Path
 from click.testing import CliRunner
 from doc_commands import ROOT, WIDTH, Command
 
+from synthetic.ranks import JobSpec, generate_job, write_job
 from traceanalyzer.cli.main import cli
-from traceanalyzer.synthetic.ranks import JobSpec, generate_job, write_job
 
 CASES = ROOT / "tests/data/cases"
 SWEEPS = ROOT / "tests/data/sweeps"

@@ -17,13 +17,13 @@ from docs.generate.columns import CSV_TABLES, EXPORTED, FRAMES, columns, csv_fie
 from docs.generate.commands import commands
 from docs.generate.documents import SCHEMAS
 from docs.generate.pages import FOLDER, PAGES
-from traceanalyzer.analysis.diff import Diff, diff
-from traceanalyzer.analysis.idle import Idle, idle
-from traceanalyzer.analysis.roofline import Request, Roofline, roofline
-from traceanalyzer.analysis.summary import Timeline
-from traceanalyzer.display import NotebookView
-from traceanalyzer.ranks import RankComparison, compare
-from traceanalyzer.report import table_files
+from traceanalyzer.commands.diff.compute import Diff, diff
+from traceanalyzer.commands.export import tables as table_files
+from traceanalyzer.commands.idle.compute import Idle, idle
+from traceanalyzer.commands.ingest.compute import Timeline
+from traceanalyzer.commands.ranks.compute import RankComparison, compare
+from traceanalyzer.notebook import NotebookView
+from traceanalyzer.roofline import Request, Roofline, roofline
 
 ROOT = FOLDER.parent.parent
 CASES = ROOT / "tests" / "data" / "cases"

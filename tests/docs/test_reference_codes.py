@@ -21,7 +21,7 @@ def test_every_code_in_the_source_is_documented_and_no_other() -> None:
 
 
 def test_every_effect_that_the_doctor_knows_is_of_a_code() -> None:
-    from traceanalyzer.doctor import EFFECTS
+    from traceanalyzer.commands.doctor.compute import EFFECTS
 
     assert set(EFFECTS) <= source_facts.codes()[0]
 
@@ -49,7 +49,7 @@ def test_defaults_that_name_a_variable_are_told() -> None:
     named = {
         keyword.value.value
         for source in source_facts.sources()
-        if source.path.parent.name == "cli"
+        if source.path.name == "command.py"
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Call) and source_facts.called(node) == "option" and "env" in ast.unparse(node.args[0])
         for keyword in node.keywords
@@ -64,7 +64,7 @@ def test_every_exit_status_in_the_source_is_told() -> None:
     used = {
         node.args[0].value
         for source in source_facts.sources()
-        if source.path.parent.name == "cli"
+        if source.path.name == "command.py"
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Call)
         and source_facts.called(node) == "exit"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceanalyzer.estimate import Deployment, default_efficiencies, default_link
+from traceanalyzer.commands.estimate.deployment import Deployment
+from traceanalyzer.commands.estimate.efficiencies import default_efficiencies
+from traceanalyzer.commands.estimate.link import default_link
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import format_named, load, with_formats
 

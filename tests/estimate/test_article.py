@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 from estimate_helpers import deployment
 
-from traceanalyzer.estimate import ROOFLINE, EstimateError, amdahl, estimate, round_time, shortcut
-from traceanalyzer.estimate.deployment import Chunk
-from traceanalyzer.estimate.estimate import roofline_compute_share
-from traceanalyzer.estimate.step import op_times
+from traceanalyzer.commands.estimate.compute import estimate, roofline_compute_share
+from traceanalyzer.commands.estimate.deployment import Chunk
+from traceanalyzer.commands.estimate.efficiencies import ROOFLINE
+from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.gpu_comparison import amdahl, shortcut
+from traceanalyzer.commands.estimate.step_time import op_times, round_time
 from traceanalyzer.hardware import find_gpu
 
 

@@ -10,20 +10,14 @@ from estimate_helpers import deployment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceanalyzer.estimate import (
-    EstimateError,
-    Observation,
-    StepTimes,
-    Traffic,
-    estimate,
-    from_serving,
-    from_trace,
-    steady,
-)
-from traceanalyzer.estimate.calibrate import ClassTime
-from traceanalyzer.estimate.efficiencies import scaled
-from traceanalyzer.estimate.from_results import observations, one_series
-from traceanalyzer.estimate.line import fit
+from traceanalyzer.commands.estimate.calibrate import ClassTime, Observation, from_serving, from_trace
+from traceanalyzer.commands.estimate.compute import estimate
+from traceanalyzer.commands.estimate.efficiencies import scaled
+from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.from_results import observations, one_series
+from traceanalyzer.commands.estimate.line import fit
+from traceanalyzer.commands.estimate.schedule import Traffic, steady
+from traceanalyzer.commands.estimate.step_time import StepTimes
 from traceanalyzer.model import Parallel
 from traceanalyzer.serving.grouping import select
 from traceanalyzer.serving.read import read

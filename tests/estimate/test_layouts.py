@@ -7,9 +7,17 @@ from dataclasses import replace
 import pytest
 from estimate_helpers import deployment
 
-from traceanalyzer.estimate import EstimateError, Link, compare_layouts, parse_layouts, round_time
-from traceanalyzer.estimate.link import collective_ns
-from traceanalyzer.estimate.parallel import LayoutComparison, link_range, parse_layout, spread
+from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.link import Link, collective_ns
+from traceanalyzer.commands.estimate.parallel import (
+    LayoutComparison,
+    compare_layouts,
+    link_range,
+    parse_layout,
+    parse_layouts,
+    spread,
+)
+from traceanalyzer.commands.estimate.step_time import round_time
 from traceanalyzer.model import Op, Parallel
 
 

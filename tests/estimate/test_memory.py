@@ -7,11 +7,24 @@ from dataclasses import replace
 import pytest
 from estimate_helpers import deployment
 
-from traceanalyzer.estimate import EstimateError, memory, refuse_unfit
-from traceanalyzer.estimate.memory import fewest_gpus, kv_a_sequence, layout_name, weight_bytes
-from traceanalyzer.estimate.parallel import layout
+from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.memory_fit import (
+    fewest_gpus,
+    kv_a_sequence,
+    layout_name,
+    memory,
+    refuse_unfit,
+    weight_bytes,
+)
+from traceanalyzer.commands.estimate.parallel import layout
 from traceanalyzer.hardware import find_gpu
-from traceanalyzer.model import Parallel, architecture_of, kv_bytes_per_token, load, parameters
+from traceanalyzer.model import (
+    Parallel,
+    architecture_of,
+    kv_bytes_per_token,
+    load,
+    parameters,
+)
 from traceanalyzer.model.parameters import tensors
 
 

@@ -9,19 +9,10 @@ from estimate_helpers import deployment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceanalyzer.estimate import (
-    PRESETS,
-    EstimateError,
-    Slo,
-    StepTimes,
-    Traffic,
-    burst,
-    largest_batch,
-    parse_slo,
-    steady,
-)
-from traceanalyzer.estimate.slo import _last_kept
-from traceanalyzer.estimate.step import StepTime
+from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.schedule import Traffic, burst, steady
+from traceanalyzer.commands.estimate.slo import PRESETS, Slo, _last_kept, largest_batch, parse_slo
+from traceanalyzer.commands.estimate.step_time import StepTime, StepTimes
 from traceanalyzer.model import Parallel
 
 

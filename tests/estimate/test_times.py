@@ -9,21 +9,12 @@ from estimate_helpers import deployment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceanalyzer.estimate import (
-    ROOFLINE,
-    Chunk,
-    Deployment,
-    Efficiencies,
-    EstimateError,
-    Share,
-    StepTimes,
-    default_efficiencies,
-    round_time,
-)
-from traceanalyzer.estimate.deployment import padded
-from traceanalyzer.estimate.estimate import switches
-from traceanalyzer.estimate.step import imbalance
-from traceanalyzer.estimate.times import time_op
+from traceanalyzer.commands.estimate.compute import switches
+from traceanalyzer.commands.estimate.deployment import Chunk, Deployment, padded
+from traceanalyzer.commands.estimate.efficiencies import ROOFLINE, Efficiencies, Share, default_efficiencies
+from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.step_time import StepTimes, imbalance, round_time
+from traceanalyzer.commands.estimate.times import time_op
 from traceanalyzer.hardware import HardwareError, find_gpu, roofs
 from traceanalyzer.model import Parallel, Routing, gemm
 

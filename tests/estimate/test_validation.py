@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyzer.estimate.validation import (
+from traceanalyzer.commands.estimate.validation import (
     TPOT_RANGE,
     TTFT_LOW,
     Checked,

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.hardware import HardwareError, find_gpu, known_gpus, read_gpus, roofs
+from traceanalyzer.hardware import (
+    HardwareError,
+    find_gpu,
+    known_gpus,
+    read_gpus,
+    roofs,
+)
 from traceanalyzer.hardware.lookup import words
 
 

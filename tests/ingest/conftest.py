@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from traceanalyzer.ingest import IngestResult, Store, ingest
+from traceanalyzer.read import IngestResult, Store, ingest
 
 CASES = Path(__file__).resolve().parent.parent / "data" / "cases"
 

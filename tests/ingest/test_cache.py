@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.ingest.conftest import kernels
-from traceanalyzer.ingest import ingest, reading
-from traceanalyzer.ingest import ingest as package_ingest
-from traceanalyzer.ingest.scratch import PREFIX, Scratch
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read import ingest
+from traceanalyzer.read import ingest as package_ingest
+from traceanalyzer.read import streaming as reading
+from traceanalyzer.read.scratch import PREFIX, Scratch
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_a_full_disk_is_an_error_in_one_line(trace: Path, own_cache: Path, monke
 
 
 def test_what_a_dead_process_left_is_removed_and_what_a_living_one_has_is_not(tmp_path: Path) -> None:
-    code = "import sys, time; from pathlib import Path; from traceanalyzer.ingest.scratch import Scratch; "
+    code = "import sys, time; from pathlib import Path; from traceanalyzer.read.scratch import Scratch; "
     code += "s = Scratch(Path(sys.argv[1])); print(s.path, flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -119,7 +120,7 @@ def test_what_a_dead_process_left_is_removed_and_what_a_living_one_has_is_not(tm
 
 
 def test_two_processes_at_once_leave_one_entry(trace: Path, own_cache: Path) -> None:
-    code = "import sys; from traceanalyzer.ingest import ingest; print(ingest([sys.argv[1]]).stores[0].directory)"
+    code = "import sys; from traceanalyzer.read import ingest; print(ingest([sys.argv[1]]).stores[0].directory)"
     running = [
         subprocess.Popen([sys.executable, "-c", code, str(trace)], stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
@@ -134,9 +135,7 @@ def test_a_killed_ingest_leaves_nothing_wrong(trace: Path, own_cache: Path, text
     head, events = text.split('"traceEvents": [\n')
     body = events.split("\n],\n")[0]
     trace.write_text(head + '"traceEvents": [\n' + ",\n".join([body] * 1500) + "\n]}")
-    code = (
-        "import sys; from traceanalyzer.ingest import ingest; print(1, flush=True); ingest([sys.argv[1]], processes=2)"
-    )
+    code = "import sys; from traceanalyzer.read import ingest; print(1, flush=True); ingest([sys.argv[1]], processes=2)"
     with subprocess.Popen([sys.executable, "-c", code, str(trace)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         process.stdout.readline()

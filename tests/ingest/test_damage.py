@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.ingest.conftest import codes, kernels, warning
-from traceanalyzer.ingest import Store
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read import Store
 
 ReadOne = Callable[..., Store]
 KERNEL = '"name": "nvjet_sm90_tst_64x8_64x16_4x1_v_bz_TNT"'

@@ -10,9 +10,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.ingest.conftest import codes, kernels
-from traceanalyzer.ingest import Store, decode, dictionary
-from traceanalyzer.ingest.decode import Decoded, Vocabulary, decode_text
-from traceanalyzer.ingest.schema import EVENT_SCHEMA
+from traceanalyzer.read import Store, decode, dictionary
+from traceanalyzer.read.decode import Decoded, Vocabulary, decode_text
+from traceanalyzer.read.schema import EVENT_SCHEMA
 
 
 def events_text(document: Any) -> bytes:

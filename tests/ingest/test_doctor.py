@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.ingest.conftest import CASES
-from traceanalyzer.cli.doctor import doctor as command
-from traceanalyzer.doctor import EFFECTS, examine
+from traceanalyzer.commands.doctor.command import doctor as command
+from traceanalyzer.commands.doctor.compute import EFFECTS, examine
 from traceanalyzer.problems import TraceError
 
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.ingest.conftest import CASES
-from traceanalyzer.doctor import write_repaired
-from traceanalyzer.ingest import ingest
+from traceanalyzer.commands.doctor.compute import write_repaired
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read import ingest
 
 SEEDS = [
     (gzip.decompress(raw) if (raw := (CASES / name).read_bytes())[:2] == b"\x1f\x8b" else raw)

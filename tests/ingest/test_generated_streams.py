@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.ingest import Store
+from traceanalyzer.read import Store
 
 generator = pytest.importorskip("bench.generator", reason="the benchmarks need numpy and psutil")
 stream = pytest.importorskip("bench.stream", reason="the benchmarks need numpy and psutil")

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from tests.ingest.conftest import CASES, kernels
-from traceanalyzer.ingest import container, ingest, inputs
-from traceanalyzer.ingest.ranks import placement
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read import container, ingest, inputs
+from traceanalyzer.read.rank_of_file import placement
 from traceanalyzer.trace import TraceSet
 
 

@@ -15,8 +15,17 @@ import pytest
 
 from tests.ingest.conftest import CASES, codes, kernels
 from tests.ingest.test_inputs import of_rank, tarred, zipped
-from traceanalyzer.ingest import IngestResult, Store, ingest, inputs, kept, pipes
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read import (
+    IngestResult,
+    Store,
+    ingest,
+    inputs,
+    pipes,
+)
+from traceanalyzer.read import (
+    replay_buffer as kept,
+)
 
 Piped = Callable[..., IngestResult]
 
@@ -150,7 +159,7 @@ def test_archives_come_through_pipes(pack: Callable[..., bytes], text: str, pipe
 
 
 def test_a_pipe_is_read_in_windows(text: str, piped: Piped, monkeypatch: pytest.MonkeyPatch) -> None:
-    from traceanalyzer.ingest import reading
+    from traceanalyzer.read import streaming as reading
 
     (whole,) = piped(text.encode()).stores
     monkeypatch.setattr(reading, "WINDOW_BYTES", 5_000)

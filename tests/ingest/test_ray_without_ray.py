@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.ingest import ingest, ray_engine
-from traceanalyzer.ingest.ray_engine import ingest_with_ray
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read import ingest, ray_engine
+from traceanalyzer.read.ray_engine import ingest_with_ray
 
 
 class RayError(Exception):

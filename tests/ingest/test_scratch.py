@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.ingest import scratch
-from traceanalyzer.ingest.scratch import LOCK_FILE, PREFIX, Scratch, remove_stale
+from traceanalyzer.read import scratch
+from traceanalyzer.read.scratch import (
+    LOCK_FILE,
+    PREFIX,
+    Scratch,
+    remove_stale,
+)
 
-HOLD = "import sys, os; from pathlib import Path; from traceanalyzer.ingest.scratch import Scratch; "
+HOLD = "import sys, os; from pathlib import Path; from traceanalyzer.read.scratch import Scratch; "
 
 
 def test_a_directory_is_never_seen_unlocked_under_its_locks_name(tmp_path: Path, monkeypatch) -> None:

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from tests.ingest.conftest import codes, kernels, warning
-from traceanalyzer.ingest import Store
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read import Store
 
 ReadOne = Callable[..., Store]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceanalyzer.ingest.decode import Vocabulary, decode_text
-from traceanalyzer.ingest.document import Document
+from traceanalyzer.read.decode import Vocabulary, decode_text
+from traceanalyzer.read.document import Document
 
 
 def test_windows_are_the_event_list_without_gaps_or_overlap(text: str) -> None:

@@ -10,8 +10,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.ingest.conftest import codes
-from traceanalyzer.ingest import Store, reading
-from traceanalyzer.ingest.document import Document
+from traceanalyzer.read import Store
+from traceanalyzer.read import streaming as reading
+from traceanalyzer.read.document import Document
 
 ReadOne = Callable[..., Store]
 

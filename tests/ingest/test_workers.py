@@ -15,9 +15,16 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.ingest.conftest import codes
-from traceanalyzer.ingest import Store, ingest, pool, reading
-from traceanalyzer.ingest.document import Window
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read import (
+    Store,
+    ingest,
+    pool,
+)
+from traceanalyzer.read import (
+    streaming as reading,
+)
+from traceanalyzer.read.document import Window
 
 
 @pytest.fixture
@@ -100,8 +107,8 @@ def test_the_callers_main_module_is_not_run_again(document: Any, tmp_path: Path)
     (tmp_path / "trace.json").write_text(json.dumps(document))
     script = tmp_path / "script.py"
     script.write_text(
-        "from traceanalyzer.ingest import ingest, reading\n"
-        "reading.WINDOW_BYTES, reading.WORKERS_FROM_BYTES = 2_000, 1\n"
+        "from traceanalyzer.read import ingest, streaming\n"
+        "streaming.WINDOW_BYTES, streaming.WORKERS_FROM_BYTES = 2_000, 1\n"
         "print(ingest(['trace.json'], processes=2).stores[0].metadata.source.events)\n"
     )
     done = subprocess.run([sys.executable, script.name], cwd=tmp_path, capture_output=True, text=True, check=False)

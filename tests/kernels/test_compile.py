@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from traceanalyzer.commands.tune.compile.compilation import CompileFacts, compile_launch
+from traceanalyzer.commands.tune.compile.screen import compile_all
 from traceanalyzer.kernels import HOME, find_kernel
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
-from traceanalyzer.tune.compilation import CompileFacts, compile_launch
-from traceanalyzer.tune.screen import compile_all
 
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942", "gfx950", "gfx1151")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceanalyzer.model import ModelError, Routing, expected_distinct
-from traceanalyzer.model.routing import expected_padded_rows, inclusion, padded_rows
+from traceanalyzer.model.expert_routing import expected_padded_rows, inclusion, padded_rows
 
 PUBLISHED = {
     (32, 1): 4.0, (32, 2): 7.5, (32, 4): 13.24, (32, 8): 21.0, (32, 16): 28.2, (32, 32): 31.55,

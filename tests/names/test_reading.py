@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceanalyzer.names import KernelName, normalise, parse, parse_many, role_hint, short_name
+from traceanalyzer.names import (
+    KernelName,
+    normalise,
+    parse,
+    parse_many,
+    role_hint,
+    short_name,
+)
 from traceanalyzer.names.kernel_name import FAMILIES, KINDS
 
 ROLES = {

@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from traceanalyzer.names import parse, role_hint
-from traceanalyzer.names.kernel_name import FAMILIES, FAMILY_OF_KIND, KINDS, ROLE_OF_KIND
+from traceanalyzer.names.cpp_text import NameView
+from traceanalyzer.names.kernel_name import (
+    FAMILIES,
+    FAMILY_OF_KIND,
+    KINDS,
+    ROLE_OF_KIND,
+)
 from traceanalyzer.names.registry import Scheme, register, schemes
-from traceanalyzer.names.text import NameView
 
 CUTE = "cute::tuple<cute::C<{}>, cute::C<{}>, cute::C<{}> >"
 GROUPED = (

@@ -35,7 +35,7 @@ def test_the_wheel_holds_every_file_of_the_package_also_behind_links(wheel: Path
         "traceanalyzer/kernels/dense.py",
         "traceanalyzer/sample_traces/gptoss20b_decode_synthetic.json.gz",
         "traceanalyzer/hardware/gpus.csv",
-        "traceanalyzer/report/html/templates/page.html.j2",
+        "traceanalyzer/commands/report/templates/page.html.j2",
     } <= held
 
 

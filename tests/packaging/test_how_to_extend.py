@@ -18,9 +18,15 @@ from building import ROOT
 from click.testing import CliRunner
 
 from traceanalyzer.cli.main import cli
-from traceanalyzer.hardware import find_gpu, gpus, known_gpus, roofs
+from traceanalyzer.hardware import (
+    find_gpu,
+    gpus,
+    known_gpus,
+    roofs,
+)
 from traceanalyzer.model import known, named, parameters
-from traceanalyzer.names import parse, reading, registry
+from traceanalyzer.names import parse, registry
+from traceanalyzer.names import parsing as reading
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 Add = Callable[[str], None]
@@ -42,13 +48,19 @@ def add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Add]:
         section = TEXT.partition(f"\n## {heading}\n")[2]
         path = Path(re.findall(r"`(traceanalyzer/[\w/]+\.py)`:", section)[0])
         assert not (ROOT / path).exists(), f"{path} is in the package now: choose another example"
-        package = import_module(".".join(path.parent.parts))
+        home = path.parent if path.parent.is_dir() else path.parent.parent
+        package = import_module(".".join(home.parts))
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-        (tmp_path / path.name).write_text(block(heading), encoding="utf-8")
+        place = tmp_path / path.relative_to(home)
+        place.parent.mkdir(exist_ok=True)
+        if home != path.parent:
+            (place.parent / "__init__.py").touch()
+            made.append(".".join(path.parent.parts))
+        place.write_text(block(heading), encoding="utf-8")
         made.append(".".join(path.with_suffix("").parts))
 
     yield put
-    for module in made:
+    for module in reversed(made):
         sys.modules.pop(module, None)
         vars(sys.modules[module.rpartition(".")[0]]).pop(module.rpartition(".")[2], None)
 
@@ -139,12 +151,12 @@ def test_an_export_format_is_one_module(add: Add, sample: str, tmp_path: Path) -
 def test_nothing_is_declared_twice_and_every_command_is_found() -> None:
     from traceanalyzer.discovery import declared
 
-    found = [set(declared(package)) for package in ("traceanalyzer.cli", "traceanalyzer.analysis")]
+    found = [set(declared(package)) for package in ("traceanalyzer.cli", "traceanalyzer.commands")]
     assert not found[0] & found[1]
     places: dict[str, Any] = {
         "": "traceanalyzer.cli",
         "tune": "traceanalyzer.cli",
-        "export": "traceanalyzer.report.exports",
+        "export": "traceanalyzer.commands.export.formats",
     }
     for group, package in places.items():
         for one in declared(package, group).values():

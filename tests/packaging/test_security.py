@@ -15,10 +15,10 @@ import pytest
 from building import ROOT
 from click.testing import CliRunner
 
+from synthetic import generate, write
+from synthetic.models import llama_decode
 from traceanalyzer.cli.main import cli
-from traceanalyzer.ingest.scratch import Scratch
-from traceanalyzer.synthetic import generate, write
-from traceanalyzer.synthetic.models import llama_decode
+from traceanalyzer.read.scratch import Scratch
 
 NEVER_IMPORTED = {
     "pickle",
@@ -34,10 +34,14 @@ NEVER_IMPORTED = {
 }
 NEVER_CALLED = {"eval", "exec", "compile"}
 NEVER_METHODS = {"system", "popen", "mktemp", "extractall", "execv", "execvp", "spawnv", "fork"}
-STARTS_PROCESSES = {"ingest/pool.py", "tune/compilation.py", "tune/process.py"}
-CALLS_THE_C_LIBRARY = {("tune/process.py", "ctypes")}
+STARTS_PROCESSES = {
+    "read/pool.py",
+    "commands/tune/compile/compilation.py",
+    "commands/tune/measure/process.py",
+}
+CALLS_THE_C_LIBRARY = {("commands/tune/measure/process.py", "ctypes")}
 """prctl, so that a worker does not outlive what started it."""
-USES_NETWORK = {"capture/http.py", "capture/load.py", "ingest/remote.py"}
+USES_NETWORK = {"commands/capture/http.py", "commands/capture/load.py", "read/remote.py"}
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from traceanalyzer.synthetic import generate, models, write
+from synthetic import generate, models, write
 
 
 @dataclass(frozen=True)

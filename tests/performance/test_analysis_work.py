@@ -9,15 +9,15 @@ import pytest
 from counting import collects, lines_run
 from recording import Pair, Recorded
 
-from traceanalyzer.analysis.advice import advice
-from traceanalyzer.analysis.diff import diff
-from traceanalyzer.analysis.hotspots import hotspots
-from traceanalyzer.analysis.idle import idle
-from traceanalyzer.analysis.redundancy import _redundancies
-from traceanalyzer.analysis.roofline.analyse import roofline
-from traceanalyzer.analysis.summary import timelines
-from traceanalyzer.ingest import ingest
-from traceanalyzer.report.html import gather_trace
+from traceanalyzer.commands.diff.compute import diff
+from traceanalyzer.commands.hotspots.advice import advice
+from traceanalyzer.commands.hotspots.compute import hotspots
+from traceanalyzer.commands.idle.compute import idle
+from traceanalyzer.commands.ingest.compute import timelines
+from traceanalyzer.commands.report.gather import gather_trace
+from traceanalyzer.read import ingest
+from traceanalyzer.roofline.analyse import roofline
+from traceanalyzer.roofline.redundancy import _redundancies
 from traceanalyzer.segment.segmentation import cut_up
 from traceanalyzer.trace import Trace, open_traces
 

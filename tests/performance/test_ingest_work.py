@@ -14,7 +14,8 @@ import pytest
 from counting import lines_run, peak_bytes
 from recording import Pair, Recorded
 
-from traceanalyzer.ingest import decode, ingest, reading
+from traceanalyzer.read import decode, ingest
+from traceanalyzer.read import streaming as reading
 
 Loader = Callable[[Path], object]
 

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.ranks import RankComparison, compare
-from traceanalyzer.synthetic.ranks import JobSpec, SyntheticJob, generate_job, write_job
+from synthetic.ranks import (
+    JobSpec,
+    SyntheticJob,
+    generate_job,
+    write_job,
+)
+from traceanalyzer.commands.ranks.compute import RankComparison, compare
 from traceanalyzer.trace import open_traces
 
 Compared = tuple[RankComparison, SyntheticJob]

@@ -13,9 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from traceanalyzer.ranks import RankComparison, compare
-from traceanalyzer.ranks.findings import findings
-from traceanalyzer.synthetic.ranks import CollectiveTruth, JobSpec, Straggler, generate_job, write_job
+from synthetic.ranks import (
+    CollectiveTruth,
+    JobSpec,
+    Straggler,
+    generate_job,
+    write_job,
+)
+from traceanalyzer.commands.ranks.compute import RankComparison, compare
+from traceanalyzer.commands.ranks.rank_findings import findings
 from traceanalyzer.trace import open_traces
 
 JOBS = {
@@ -179,7 +185,7 @@ def test_a_missing_last_rank_still_counts_for_the_layout(run_job: Callable[..., 
 
 
 def test_bandwidth_follows_from_the_message_where_it_is_known(tmp_path: Path) -> None:
-    from traceanalyzer.report.ranks import document
+    from traceanalyzer.commands.ranks.view import document
 
     made = generate_job(JobSpec(tp=4, states_groups=True, batch=64))
     traces = open_traces(write_job(made, tmp_path / "job"), cache=False)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.ranks import compare
-from traceanalyzer.ranks.hta import SecondOpinion, second_opinion
-from traceanalyzer.synthetic import generate, write
-from traceanalyzer.synthetic.models import llama_decode
-from traceanalyzer.synthetic.ranks import JobSpec, generate_job, write_job
+from synthetic import generate, write
+from synthetic.models import llama_decode
+from synthetic.ranks import JobSpec, generate_job, write_job
+from traceanalyzer.commands.ranks.compute import compare
+from traceanalyzer.commands.ranks.hta import SecondOpinion, second_opinion
 from traceanalyzer.trace import open_traces
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "cases"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyzer.ranks.kinds import bus_factor, collective, dtype_bytes
+from traceanalyzer.names.collectives import bus_factor, collective, dtype_bytes
 
 NAMES = {
     "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)": "all_reduce",

@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.ranks import compare
-from traceanalyzer.ranks.compare import warnings_of_job
-from traceanalyzer.report.html.gather import gather_ranks
-from traceanalyzer.synthetic.ranks import JobSpec, SyntheticJob, generate_job, write_job
+from synthetic.ranks import (
+    JobSpec,
+    SyntheticJob,
+    generate_job,
+    write_job,
+)
+from traceanalyzer.commands.ranks.compute import compare, warnings_of_job
+from traceanalyzer.commands.report.gather import gather_ranks
 from traceanalyzer.trace import open_traces
 
 

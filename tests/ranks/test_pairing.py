@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from traceanalyzer.ranks import compare
-from traceanalyzer.ranks.pairing import pair
-from traceanalyzer.synthetic.ranks import JobSpec, generate_job, write_job
+from synthetic.ranks import JobSpec, generate_job, write_job
+from traceanalyzer.commands.ranks.compute import compare
+from traceanalyzer.commands.ranks.pairing import pair
 from traceanalyzer.trace import open_traces
 
 

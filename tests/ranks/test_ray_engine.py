@@ -13,11 +13,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from traceanalyzer.ingest import ingest
-from traceanalyzer.ingest.ingest import IngestResult
-from traceanalyzer.ingest.ray_engine import FileOutcome, ingest_with_ray, read_file
+from synthetic.ranks import JobSpec, generate_job, write_job
 from traceanalyzer.problems import TraceError
-from traceanalyzer.synthetic.ranks import JobSpec, generate_job, write_job
+from traceanalyzer.read import ingest
+from traceanalyzer.read.ingest import IngestResult
+from traceanalyzer.read.ray_engine import FileOutcome, ingest_with_ray, read_file
 
 JOB = JobSpec(tp=4, jitter=0.1)
 

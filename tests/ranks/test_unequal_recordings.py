@@ -13,10 +13,15 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from synthetic.ranks import (
+    JobSpec,
+    Straggler,
+    generate_job,
+    write_job,
+)
 from traceanalyzer.cli.main import cli
-from traceanalyzer.ranks import RankComparison, compare
-from traceanalyzer.ranks.findings import Finding, findings, layout_words
-from traceanalyzer.synthetic.ranks import JobSpec, Straggler, generate_job, write_job
+from traceanalyzer.commands.ranks.compute import RankComparison, compare
+from traceanalyzer.commands.ranks.rank_findings import Finding, findings, layout_words
 from traceanalyzer.trace import open_traces
 
 SLOW = JobSpec(tp=4, steps=6, stragglers=(Straggler(2, "o_proj", 25.0),))

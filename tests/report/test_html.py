@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from synthetic import generate, models, write
 from traceanalyzer.cli.main import cli
-from traceanalyzer.synthetic import generate, models, write
 
 Pages = Callable[..., Path]
 Run = Callable[..., Any]

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from traceanalyzer.analysis.hotspots import hotspots
-from traceanalyzer.analysis.idle import idle
+from traceanalyzer.commands.hotspots.compute import hotspots
+from traceanalyzer.commands.idle.compute import idle
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import open_traces
 

@@ -14,7 +14,12 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.report.text import bounded, duration_us, percent, signed
+from traceanalyzer.wording import (
+    bounded,
+    duration_us,
+    percent,
+    signed,
+)
 
 Run = Callable[..., Any]
 Pages = Callable[..., Path]

@@ -13,24 +13,22 @@ from typing import Any
 import polars as pl
 import pytest
 
-from traceanalyzer.analysis.diff import diff
-from traceanalyzer.analysis.hotspots import Hotspots, hotspots
-from traceanalyzer.analysis.idle import idle
+from synthetic import generate, models, write
+from traceanalyzer.commands.blocks.plot import block_strip
+from traceanalyzer.commands.diff.compute import diff
+from traceanalyzer.commands.diff.plot import change_by_role
+from traceanalyzer.commands.hotspots.compute import Hotspots, hotspots
+from traceanalyzer.commands.hotspots.plot import kernels_by_time
+from traceanalyzer.commands.idle.compute import idle
+from traceanalyzer.commands.idle.plot import gaps_by_kernel
+from traceanalyzer.commands.ranks.compute import compare
+from traceanalyzer.commands.ranks.plot import time_by_rank
+from traceanalyzer.commands.report import figures
 from traceanalyzer.problems import TraceError
-from traceanalyzer.ranks import compare
-from traceanalyzer.report.html import figures
-from traceanalyzer.report.plots import (
-    block_strip,
-    change_by_role,
-    gaps_by_kernel,
-    kernels_by_time,
-    save,
-    style,
-    time_by_rank,
-)
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.segment.outliers import find_outliers
-from traceanalyzer.synthetic import generate, models, write
+from traceanalyzer.show.plots import style
+from traceanalyzer.show.plots.style import save
 from traceanalyzer.trace import Trace, open_traces
 
 Run = Callable[..., Any]

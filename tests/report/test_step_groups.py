@@ -7,14 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from traceanalyzer.report.blocks import document
-from traceanalyzer.report.exports.tracks import tracks_of
-from traceanalyzer.report.html.gather import gather_trace
-from traceanalyzer.report.html.strip import strips_of
-from traceanalyzer.report.plots import block_strip
-from traceanalyzer.report.step_groups import step_groups
+from synthetic import (
+    BlockSpec,
+    ModelSpec,
+    TraceSpec,
+    Truth,
+    decode_steps,
+    models,
+)
+from traceanalyzer.commands.blocks.plot import block_strip
+from traceanalyzer.commands.blocks.view import document
+from traceanalyzer.commands.export.formats.tracks import tracks_of
+from traceanalyzer.commands.report.gather import gather_trace
+from traceanalyzer.commands.report.strip import strips_of
 from traceanalyzer.segment import Segmentation, segment
-from traceanalyzer.synthetic import BlockSpec, ModelSpec, TraceSpec, Truth, decode_steps, models
+from traceanalyzer.show.step_groups import step_groups
 from traceanalyzer.trace import Trace
 
 

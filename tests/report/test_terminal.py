@@ -52,7 +52,7 @@ def test_commands_and_options_complete() -> None:
         return CliRunner().invoke(cli, [], env=environment, prog_name="traceanalyzer").output
 
     assert complete("traceanalyzer hot", 1).split() == ["plain,hotspots"]
-    assert {line.split(",")[1] for line in complete("traceanalyzer ", 1).split()} == set(cli.found())
+    assert {line.split(",")[1] for line in complete("traceanalyzer ", 1).split()} == set(cli.declared())
     assert "--triton-cache" in complete("traceanalyzer hotspots --tri", 2)
 
 

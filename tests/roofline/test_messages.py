@@ -10,11 +10,16 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.analysis.roofline import Request, Roofline, Row, roofline
+from synthetic import TraceSpec, decode_steps, generate
+from synthetic.models import llama_dense
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import named
-from traceanalyzer.synthetic import TraceSpec, decode_steps, generate
-from traceanalyzer.synthetic.models import llama_dense
+from traceanalyzer.roofline import (
+    Request,
+    Roofline,
+    Row,
+    roofline,
+)
 from traceanalyzer.trace import open_traces
 
 LAYERS, BATCH, RANKS = 32, 8, 2

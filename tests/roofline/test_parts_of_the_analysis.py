@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from traceanalyzer.analysis.roofline.capture import join_captures
-from traceanalyzer.analysis.roofline.ceilings import default_ceilings, proven
-from traceanalyzer.analysis.roofline.latency import latency_floor
-from traceanalyzer.analysis.roofline.shapes import enclosing
 from traceanalyzer.hardware import find_gpu
+from traceanalyzer.roofline.ceilings import default_ceilings, proven
+from traceanalyzer.roofline.graph_capture import join_captures
+from traceanalyzer.roofline.latency import latency_floor
+from traceanalyzer.roofline.op_shapes import enclosing
 
 GRAPH = ["norm", "gemm", "gemm", "act"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyzer.report.plots.labels import Box, Point, place_labels
+from traceanalyzer.show.plots.labels import Box, Point, place_labels
 
 
 def overlap(one: Box, other: Box) -> bool:

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.analysis.roofline import Request, Roofline, Row, roofline
-from traceanalyzer.analysis.roofline.workloads import Stated
 from traceanalyzer.model import named
-from traceanalyzer.report.text import duration
+from traceanalyzer.roofline import (
+    Request,
+    Roofline,
+    Row,
+    roofline,
+)
+from traceanalyzer.roofline.workloads import Stated
 from traceanalyzer.trace import Trace, open_traces
+from traceanalyzer.wording import duration
 
 TRACE = "gptoss20b_vllm_decode_mi300x"
 ABOVE_SHARE = 1.0  # percent of the step

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.analysis.roofline.shape_work import ShapeWork, shape_work
+from traceanalyzer.roofline.shape_work import ShapeWork, shape_work
 
 BF16 = "c10::BFloat16"
 

@@ -9,19 +9,28 @@ from importlib import import_module
 import polars as pl
 import pytest
 
-from traceanalyzer.analysis.hotspots import hotspots
-from traceanalyzer.analysis.roofline import Request, Roofline, RooflineError, Row, parse_assumption, roofline, what_if
-from traceanalyzer.analysis.roofline.bounds import bounds_by, by_headroom
-from traceanalyzer.analysis.roofline.ceilings import default_ceilings
-from traceanalyzer.analysis.roofline.findings import with_findings
-from traceanalyzer.analysis.roofline.workloads import Stated
+from synthetic import TraceSpec, Truth, decode_steps
+from synthetic.models import gptoss_20b_decode, llama_decode, llama_dense
+from traceanalyzer.commands.hotspots.compute import hotspots
+from traceanalyzer.commands.hotspots.headroom import by_headroom
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import named
-from traceanalyzer.synthetic import TraceSpec, Truth, decode_steps
-from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode, llama_dense
+from traceanalyzer.roofline import (
+    Request,
+    Roofline,
+    RooflineError,
+    Row,
+    parse_assumption,
+    roofline,
+    what_if,
+)
+from traceanalyzer.roofline.bounds import bounds_by
+from traceanalyzer.roofline.ceilings import default_ceilings
+from traceanalyzer.roofline.roofline_findings import with_findings
+from traceanalyzer.roofline.workloads import Stated
 from traceanalyzer.trace import Trace
 
-analyse = import_module("traceanalyzer.analysis.roofline.analyse")
+analyse = import_module("traceanalyzer.roofline.analyse")
 Open = Callable[..., tuple[Trace, Truth]]
 LLAMA = named("Llama-3.1-8B")
 BATCH, CONTEXT = 8, 2048
@@ -34,7 +43,7 @@ def dense(**more: int) -> TraceSpec:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Roofline:
-    from traceanalyzer.synthetic import generate, write
+    from synthetic import generate, write
     from traceanalyzer.trace import open_traces
 
     path = write(generate(dense(), 0), tmp_path_factory.mktemp("dense") / "trace.json")
@@ -160,7 +169,7 @@ def test_contradicting_statements_are_refused(open_spec: Open) -> None:
 
 def test_without_a_gpu_work_is_known_but_no_bound(open_spec: Open) -> None:
     device = replace(dense(), device=None)
-    from traceanalyzer.synthetic.devices import H100_SXM
+    from synthetic.devices import H100_SXM
 
     trace, _ = open_spec(replace(device, device=replace(H100_SXM, name="Some New GPU", num_sms=7)))
     unknown = roofline(trace, Request(model=LLAMA))

@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from traceanalyzer.analysis.roofline import Request, Roofline, Row, roofline
-from traceanalyzer.model import decode_step, from_sums, named, ops
-from traceanalyzer.synthetic import (
+from synthetic import (
     BlockSpec,
     KernelSpec,
     ModelSpec,
@@ -17,6 +15,18 @@ from traceanalyzer.synthetic import (
     Truth,
     catalogue,
     decode_steps,
+)
+from traceanalyzer.model import (
+    decode_step,
+    from_sums,
+    named,
+    ops,
+)
+from traceanalyzer.roofline import (
+    Request,
+    Roofline,
+    Row,
+    roofline,
 )
 from traceanalyzer.trace import Trace
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from synthetic import SyntheticTrace
 from traceanalyzer.segment import Segmentation
-from traceanalyzer.synthetic import SyntheticTrace
 
 
 def faults(truth: SyntheticTrace, found: Segmentation) -> list[str]:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from traceanalyzer.segment.blocks import find_blocks
-from traceanalyzer.segment.vocabulary import encode
+from traceanalyzer.segment.tokens import encode
 
 EMBED = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)"
 ARGMAX = (

@@ -14,10 +14,15 @@ from click.testing import CliRunner, Result
 from recordings import Recording
 from test_architectures import ARCHITECTURES
 
+from synthetic import (
+    TraceSpec,
+    generate,
+    models,
+    write,
+)
 from traceanalyzer.cli.main import cli
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.outliers import find_outliers
-from traceanalyzer.synthetic import TraceSpec, generate, models, write
 from traceanalyzer.trace import open_traces
 
 CASES = Path(__file__).resolve().parents[1] / "data" / "cases"

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
+from synthetic import BlockSpec
+from synthetic.random_specs import Limits, random_model
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.confidence import in_a_trace
-from traceanalyzer.segment.vocabulary import encode
-from traceanalyzer.synthetic import BlockSpec
-from traceanalyzer.synthetic.random_specs import Limits, random_model
+from traceanalyzer.segment.tokens import encode
 
 DAMAGE = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 MODELS = 40

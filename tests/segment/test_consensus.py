@@ -9,11 +9,18 @@ import numpy as np
 import pytest
 from segment_faults import faults
 
+from synthetic import (
+    DroppedKernel,
+    TraceSpec,
+    generate,
+    models,
+    variety,
+    write,
+)
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.consensus import consult
 from traceanalyzer.segment.cut import Cut
 from traceanalyzer.segment.truncated import Peer
-from traceanalyzer.synthetic import DroppedKernel, TraceSpec, generate, models, variety, write
 from traceanalyzer.trace import open_traces
 
 LLAMA = models.llama_decode(layers=2, steps=3)

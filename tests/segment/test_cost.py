@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 from test_architectures import ARCHITECTURES, dense
 
-from traceanalyzer.ingest import Source, TraceMetadata
-from traceanalyzer.ingest.schema import EVENT_SCHEMA
+from traceanalyzer.read import Source, TraceMetadata
+from traceanalyzer.read.schema import EVENT_SCHEMA
 from traceanalyzer.segment import segmentation
+from traceanalyzer.segment.block_borders import Layout, tail_end
 from traceanalyzer.segment.blocks import find_blocks
-from traceanalyzer.segment.borders import Layout, tail_end
 from traceanalyzer.segment.segmentation import cut_up
+from traceanalyzer.segment.tokens import encode
 from traceanalyzer.segment.variants import smallest_period
-from traceanalyzer.segment.vocabulary import encode
 from traceanalyzer.trace import Trace
 
 

@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 from segment_faults import faults
 
+from synthetic import (
+    DroppedKernel,
+    ForeignKernel,
+    TraceSpec,
+    generate,
+    models,
+    write,
+)
+from synthetic import catalogue as k
+from synthetic.spec import Launch
 from traceanalyzer.segment import segment
-from traceanalyzer.synthetic import DroppedKernel, ForeignKernel, TraceSpec, generate, models, write
-from traceanalyzer.synthetic import catalogue as k
-from traceanalyzer.synthetic.spec import Launch
 from traceanalyzer.trace import open_traces
 
 SHALLOW = models.llama_decode(layers=2, steps=2)

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 from segment_faults import faults
 
+from synthetic import (
+    TraceSpec,
+    generate,
+    models,
+    variety,
+    write,
+)
 from traceanalyzer.segment import segment
-from traceanalyzer.synthetic import TraceSpec, generate, models, variety, write
 from traceanalyzer.trace import open_traces
 
 SHALLOW = {

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from traceanalyzer.segment.blocks import find_blocks
-from traceanalyzer.segment.vocabulary import encode
+from traceanalyzer.segment.tokens import encode
 
 NORM, ADD_NORM = "void vllm::rms_norm_kernel<float>()", "void vllm::fused_add_rms_norm_kernel<float>()"
 ATTENTION = ["nvjet_qkv", "void vllm::rotary_embedding_kernel<float>()", "flash_fwd_kernel", "nvjet_out"]

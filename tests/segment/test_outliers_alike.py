@@ -7,9 +7,17 @@ from dataclasses import replace
 
 import pytest
 
+from synthetic import (
+    BlockSpec,
+    ModelSpec,
+    StepSpec,
+    TraceSpec,
+    Truth,
+    decode_steps,
+    models,
+)
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.outliers import Outlier, find_outliers, too_few
-from traceanalyzer.synthetic import BlockSpec, ModelSpec, StepSpec, TraceSpec, Truth, decode_steps, models
 from traceanalyzer.trace import Trace
 
 Open = Callable[..., tuple[Trace, Truth]]

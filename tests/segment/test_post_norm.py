@@ -29,11 +29,19 @@ from test_architectures import (
     step,
 )
 
+from synthetic import (
+    BlockSpec,
+    KernelSpec,
+    ModelSpec,
+    TraceSpec,
+    decode_steps,
+    generate,
+    write,
+)
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.roles import block_roles, outer_roles
-from traceanalyzer.segment.vocabulary import encode
-from traceanalyzer.synthetic import BlockSpec, KernelSpec, ModelSpec, TraceSpec, decode_steps, generate, write
+from traceanalyzer.segment.tokens import encode
 from traceanalyzer.trace import open_traces
 
 TANH = "void at::native::vectorized_elementwise_kernel<4, at::native::tanh_kernel_cuda(at::TensorIteratorBase&)>()"

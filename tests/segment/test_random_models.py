@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from segment_faults import faults
 
+from synthetic import generate, write
+from synthetic.random_specs import Limits, random_model
 from traceanalyzer.segment import segment
-from traceanalyzer.synthetic import generate, write
-from traceanalyzer.synthetic.random_specs import Limits, random_model
 from traceanalyzer.trace import open_traces
 
 LEAST_RIGHT = 0.98

@@ -33,7 +33,7 @@ from test_architectures import (
 
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.roles import block_roles, outer_roles
-from traceanalyzer.segment.vocabulary import encode
+from traceanalyzer.segment.tokens import encode
 
 EXPERTS = "router moe_routing moe_routing gate_up activation down moe_gate_up activation moe_down moe_combine"
 ROLES = {

@@ -9,8 +9,16 @@ import polars as pl
 import pytest
 from segment_faults import faults
 
+from synthetic import (
+    DroppedKernel,
+    Hole,
+    StepSpec,
+    TraceSpec,
+    generate,
+    models,
+    write,
+)
 from traceanalyzer.segment import Segmentation, segment
-from traceanalyzer.synthetic import DroppedKernel, Hole, StepSpec, TraceSpec, generate, models, write
 from traceanalyzer.trace import open_traces
 
 LLAMA = models.llama_decode(layers=8, steps=3)

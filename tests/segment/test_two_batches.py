@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 from segment_faults import faults
 
+from synthetic import (
+    TraceSpec,
+    generate,
+    variety,
+    write,
+)
 from traceanalyzer.segment import segment
-from traceanalyzer.synthetic import TraceSpec, generate, variety, write
 from traceanalyzer.trace import open_traces
 
 EAGER = replace(variety.dual_batch_overlap(12), launch="eager")

@@ -14,7 +14,7 @@ from serving_results import document, error_line, result, run
 from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.read import read
 from traceanalyzer.serving.records import half_unit
-from traceanalyzer.serving.result import ServingResult
+from traceanalyzer.serving.serving_result import ServingResult
 
 Save = Callable[..., str]
 

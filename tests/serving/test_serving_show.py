@@ -239,7 +239,7 @@ def test_a_plot_is_drawn_whole(layouts: tuple[str, ...], tmp_path: Path, suffix:
 
 
 def test_curves_hold_tokens_per_second_over_concurrency(save: Save) -> None:
-    from traceanalyzer.report.plots.serving import curves
+    from traceanalyzer.commands.serving.plot import curves
     from traceanalyzer.serving.grouping import group
     from traceanalyzer.serving.read import read
 

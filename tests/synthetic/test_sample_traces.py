@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.synthetic import encode, generate
-from traceanalyzer.synthetic.__main__ import main
-from traceanalyzer.synthetic.samples import SAMPLES
+from synthetic import encode, generate
+from synthetic.__main__ import main
+from synthetic.samples import SAMPLES
 
 RECORDED = "gptoss24_vllm_cpu"
 
@@ -92,6 +92,6 @@ def test_the_recorded_sample_is_made_presentable_by_rewriting_two_strings(sample
 
 
 def test_the_generator_needs_nothing_heavy() -> None:
-    code = "import sys, traceanalyzer.synthetic.samples; print(*{'torch', 'polars', 'numpy'} & set(sys.modules))"
+    code = "import sys, synthetic.samples; print(*{'torch', 'polars', 'numpy'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""

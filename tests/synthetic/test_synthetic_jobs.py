@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.synthetic.ranks import JobSpec, Straggler, generate_job
+from synthetic.ranks import JobSpec, Straggler, generate_job
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.synthetic import (
+from synthetic import (
     DroppedKernel,
     ForeignKernel,
     Hole,
@@ -18,7 +18,7 @@ from traceanalyzer.synthetic import (
     decode_steps,
     generate,
 )
-from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_dense, prefill
+from synthetic.models import gptoss_20b_decode, llama_dense, prefill
 
 FOREIGN = KernelSpec("fill_kernel", "other", 2.0)
 

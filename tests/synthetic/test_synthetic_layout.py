@@ -10,9 +10,15 @@ from typing import Any
 
 import pytest
 
+from synthetic import (
+    TraceSpec,
+    decode_steps,
+    encode,
+    generate,
+    write,
+)
+from synthetic.models import gptoss_20b_decode, llama_dense
 from traceanalyzer.problems import TraceError
-from traceanalyzer.synthetic import TraceSpec, decode_steps, encode, generate, write
-from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_dense
 
 Keys = tuple[str, ...]
 

@@ -13,11 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceanalyzer.synthetic import ROLES, SyntheticTrace, TraceSpec, generate
-from traceanalyzer.synthetic.catalogue import H100, NORM, RESIDUAL_ADD
-from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
-from traceanalyzer.synthetic.random_specs import Limits, random_model
-from traceanalyzer.synthetic.variety import (
+from synthetic import (
+    ROLES,
+    SyntheticTrace,
+    TraceSpec,
+    generate,
+)
+from synthetic.catalogue import H100, NORM, RESIDUAL_ADD
+from synthetic.models import gptoss_20b_decode, llama_decode
+from synthetic.random_specs import Limits, random_model
+from synthetic.variety import (
     dense_first_moe,
     dual_batch_overlap,
     hybrid_mamba,

@@ -11,7 +11,12 @@ import os
 import random
 import time
 
-from traceanalyzer.tune.session import Description, Session, Task, WrongResultError
+from traceanalyzer.commands.tune.measure.measuring import (
+    Description,
+    Session,
+    Task,
+    WrongResultError,
+)
 
 MS = {16: 1.0, 32: 1.2, 64: 1.005, 128: 3.0}
 DRIFT = 1.01

@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from traceanalyzer.commands.tune.measure.bench import Bench, open_bench, start_worker
+from traceanalyzer.commands.tune.measure.journal import Journal
+from traceanalyzer.commands.tune.run.compute import (
+    Job,
+    Outcome,
+    Settings,
+    measure,
+)
 from traceanalyzer.kernels.problem import Config, Problem
-from traceanalyzer.tune.bench import Bench, open_bench, start_worker
-from traceanalyzer.tune.journal import Journal
-from traceanalyzer.tune.run import Job, Outcome, Settings, measure
 
 PROBLEM = Problem(16, 256, 256)
 GOOD = (Config(16, 16, 64), Config(16, 32, 64), Config(16, 64, 64), Config(16, 128, 64))

@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from traceanalyzer.commands.tune.compile.candidate_order import ordered, regret, score
+from traceanalyzer.commands.tune.compile.compilation import CompileFacts
+from traceanalyzer.commands.tune.compile.device import device_of
+from traceanalyzer.commands.tune.compile.screen import compile_all
 from traceanalyzer.kernels import find_kernel
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
-from traceanalyzer.tune.compilation import CompileFacts
-from traceanalyzer.tune.device import device_of
-from traceanalyzer.tune.rank import ordered, regret, score
-from traceanalyzer.tune.screen import compile_all
 
 FACTS = Path(__file__).parent / "data" / "compile_facts.jsonl"
 STRIX, H100 = "Radeon 8060S", "H100 SXM5"

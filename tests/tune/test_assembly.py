@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from traceanalyzer.hardware.assembly import (
+    amd_kind,
+    read_amdgcn,
+    read_sass,
+    sass_kind,
+)
 from traceanalyzer.hardware.cubin import CubinKernel
-from traceanalyzer.tune.assembly import amd_kind, read_amdgcn, read_sass, sass_kind
 
 AMDGCN = """
 moe_kernel:

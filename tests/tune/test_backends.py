@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from traceanalyzer.commands.tune.measure.backends import BACKENDS, triton_kernels
+from traceanalyzer.commands.tune.measure.backends.fused_moe import config_keys
 from traceanalyzer.kernels.problem import Config
-from traceanalyzer.tune.backends import BACKENDS, triton_kernels
-from traceanalyzer.tune.backends.fused_moe import config_keys
 
 
 @dataclass

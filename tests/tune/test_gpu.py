@@ -12,11 +12,11 @@ import torch
 from click.testing import CliRunner
 
 from traceanalyzer.cli.main import cli
+from traceanalyzer.commands.tune.compile.device import device_of_name
+from traceanalyzer.commands.tune.measure.measuring import local_target, relative_error
+from traceanalyzer.commands.tune.measure.timing import GpuTimer
 from traceanalyzer.kernels import HOME, find_kernel
 from traceanalyzer.kernels.problem import Config, Problem
-from traceanalyzer.tune.device import device_of_name
-from traceanalyzer.tune.session import local_target, relative_error
-from traceanalyzer.tune.timing import GpuTimer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU on this machine")
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.tune.process import LateWorkerError, Worker, WorkerError
+from traceanalyzer.commands.tune.measure.process import LateWorkerError, Worker, WorkerError
 
 WORKER = """
 import os, subprocess, sys, time
-from traceanalyzer.tune.process import serve
+from traceanalyzer.commands.tune.measure.process import serve
 
 def answer(question):
     do = question["do"]
@@ -100,7 +100,7 @@ def test_what_a_worker_has_started_is_killed_with_it(worker: Worker) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
 def test_a_worker_dies_with_a_caller_that_is_killed(worker: Worker, tmp_path: Path) -> None:
     caller = (
-        "from traceanalyzer.tune.process import Worker\n"
+        "from traceanalyzer.commands.tune.measure.process import Worker\n"
         "worker = Worker('misbehaving')\n"
         "print(worker.ask({'do': 'nothing'}, 30)['pid'], flush=True)\n"
         "worker.ask({'do': 'sleep'}, 60)\n"

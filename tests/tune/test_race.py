@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceanalyzer.commands.tune.measure.race import clearly_worse, leader, results
+from traceanalyzer.commands.tune.measure.statistics import median_interval, ratio_interval
 from traceanalyzer.kernels.problem import Config
-from traceanalyzer.tune.race import clearly_worse, leader, results
-from traceanalyzer.tune.statistics import median_interval, ratio_interval
 
 A, B, C = Config(16, 16, 32), Config(16, 32, 32), Config(16, 64, 32)
 

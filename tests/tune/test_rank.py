@@ -10,15 +10,20 @@ from statistics import mean
 import pytest
 from tables import H100, STRIX, compile_facts, dense_table, read_facts, regrets, strix_table
 
+from traceanalyzer.commands.tune.compile.candidate_order import (
+    Score,
+    preselect,
+    regret,
+    score,
+)
+from traceanalyzer.commands.tune.compile.compilation import CompileFacts
+from traceanalyzer.commands.tune.compile.device import device_of, device_of_name
+from traceanalyzer.commands.tune.compile.screen import NotCompiled, rank_candidates, unfit
 from traceanalyzer.hardware import find_gpu
+from traceanalyzer.hardware.assembly import Assembly, Instructions
 from traceanalyzer.kernels import find_kernel
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
-from traceanalyzer.tune.assembly import Assembly, Instructions
-from traceanalyzer.tune.compilation import CompileFacts
-from traceanalyzer.tune.device import device_of, device_of_name
-from traceanalyzer.tune.rank import Score, preselect, regret, score
-from traceanalyzer.tune.screen import NotCompiled, rank_candidates, unfit
 
 PROBLEM = Problem(64, 8192, 4096)
 CONFIG = Config(64, 128, 64, num_warps=4, num_stages=4)

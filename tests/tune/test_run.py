@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from helpers import GOOD, PROBLEM, fake_bench, outcome_of, verdicts
 
+from traceanalyzer.commands.tune.formats.sweep import read_sweep
+from traceanalyzer.commands.tune.measure.bench import open_bench, start_worker
+from traceanalyzer.commands.tune.measure.journal import Journal
+from traceanalyzer.commands.tune.run.compute import Job, Settings, measure
 from traceanalyzer.kernels.problem import Config
 from traceanalyzer.problems import TraceError
-from traceanalyzer.tune.bench import open_bench, start_worker
-from traceanalyzer.tune.journal import Journal
-from traceanalyzer.tune.run import Job, Settings, measure
-from traceanalyzer.tune.sweep import read_sweep
 
 FAST, SLOWER, TIE, HOPELESS = GOOD
 
@@ -193,7 +193,7 @@ def test_progress_only_grows() -> None:
 
 
 def test_a_backend_that_cannot_start_is_one_clear_error() -> None:
-    module = "traceanalyzer.tune.backends.fused_moe"
+    module = "traceanalyzer.commands.tune.measure.backends.fused_moe"
     with start_worker(module, "interpret") as worker, pytest.raises(TraceError, match="runs on a GPU only"):
         open_bench("fused_moe", "fused_moe", worker)
 

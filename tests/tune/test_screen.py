@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from traceanalyzer.cli.main import cli
+from traceanalyzer.commands.tune.compile import compilation, compile_worker, screen
+from traceanalyzer.commands.tune.compile.compilation import CompileFacts
+from traceanalyzer.commands.tune.measure.process import Worker
+from traceanalyzer.hardware.assembly import Assembly, Instructions
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
-from traceanalyzer.tune import compilation, compile_worker, screen
-from traceanalyzer.tune.assembly import Assembly, Instructions
-from traceanalyzer.tune.compilation import CompileFacts
-from traceanalyzer.tune.process import Worker
 
 PROBLEM, TARGET = Problem(16, 64, 64), find_target("sm_90")
 CONFIGS = (Config(16, 16, 32), Config(16, 32, 32), Config(16, 64, 32))
@@ -31,7 +31,8 @@ def test_a_compilation_that_takes_too_long_is_told_from_one_that_fails() -> None
 
 def test_an_interrupted_screen_kills_what_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "compiling.py").write_text(
-        "import time\nfrom traceanalyzer.tune.process import serve\nserve(lambda question: time.sleep(60))\n"
+        "import time\n"
+        "from traceanalyzer.commands.tune.measure.process import serve\nserve(lambda question: time.sleep(60))\n"
     )
     workers: list[Worker] = []
     threads: list[threading.Thread] = []

@@ -8,11 +8,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from traceanalyzer.commands.tune.measure.backends import builtin
+from traceanalyzer.commands.tune.measure.measuring import (
+    Description,
+    Operation,
+    OperationSession,
+    Task,
+    WrongResultError,
+)
 from traceanalyzer.kernels.launch import Prepared
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
-from traceanalyzer.tune.backends import builtin
-from traceanalyzer.tune.session import Description, Operation, OperationSession, Task, WrongResultError
 
 ONES = torch.ones(4, 4, dtype=torch.float64)
 WHERE = Description({"name": "none", "target": None}, {}, measured=False)

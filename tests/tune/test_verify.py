@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from helpers import PROBLEM, fake_bench
 
+from traceanalyzer.commands.tune.measure.journal import Journal
+from traceanalyzer.commands.tune.run.compute import Job, Settings, measure
+from traceanalyzer.commands.tune.verify.compute import Comparison, compare
 from traceanalyzer.kernels.problem import Config
-from traceanalyzer.tune.journal import Journal
-from traceanalyzer.tune.run import Job, Settings, measure
-from traceanalyzer.tune.verify import Comparison, compare
 
 
 def compared(before: Config, after: Config, rounds: int = 12) -> Comparison:

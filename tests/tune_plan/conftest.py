@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.synthetic import TraceSpec, generate, write
+from synthetic import TraceSpec, generate, write
 
 
 @pytest.fixture

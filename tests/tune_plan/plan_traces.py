@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from traceanalyzer.synthetic.models import gptoss_20b
-from traceanalyzer.synthetic.spec import ModelSpec
+from synthetic.models import gptoss_20b
+from synthetic.spec import ModelSpec
 from traceanalyzer.trace import Trace, open_traces
 
 MOE_CONFIG = {

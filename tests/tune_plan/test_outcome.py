@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from plan_traces import fused_moe, opened, renamed
 
+from synthetic import TraceSpec, decode_steps
+from synthetic.models import gptoss_20b_decode
 from traceanalyzer.cli.main import cli
-from traceanalyzer.synthetic import TraceSpec, decode_steps
-from traceanalyzer.synthetic.models import gptoss_20b_decode
-from traceanalyzer.tune.outcome import Measured, Outcome, outcome
+from traceanalyzer.commands.tune.verify.outcome import Measured, Outcome, outcome
 
 Save = Callable[..., Path]
 WIDE, NARROW = "32x256x128x1", "32x32x128x1"

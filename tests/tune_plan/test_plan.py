@@ -11,15 +11,20 @@ from typing import Any
 import pytest
 from plan_traces import MOE_CONFIG, fused_moe, opened, renamed
 
-from traceanalyzer.analysis.roofline import Request
+from synthetic import TraceSpec, decode_steps
+from synthetic.models import (
+    DEVICE_OF_VENDOR,
+    gptoss_20b,
+    gptoss_20b_decode,
+    llama_decode,
+)
+from traceanalyzer.commands.tune.plan.candidates import LEAST_WORTH
+from traceanalyzer.commands.tune.plan.compute import Plan, plan
+from traceanalyzer.commands.tune.plan.row_counts import flips, rows_to_tune
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import named, read_config
 from traceanalyzer.names import parse
-from traceanalyzer.synthetic import TraceSpec, decode_steps
-from traceanalyzer.synthetic.models import DEVICE_OF_VENDOR, gptoss_20b, gptoss_20b_decode, llama_decode
-from traceanalyzer.tune.plan import Plan, plan
-from traceanalyzer.tune.plan_candidates import LEAST_WORTH
-from traceanalyzer.tune.plan_rows import flips, rows_to_tune
+from traceanalyzer.roofline import Request
 
 Save = Callable[..., Path]
 GPTOSS = named("openai/gpt-oss-20b")
@@ -218,7 +223,7 @@ def test_an_unknown_gpu_is_asked_for(save: Save) -> None:
 
 
 def test_prefill_steps_have_no_share_of_tpot(save: Save) -> None:
-    from traceanalyzer.synthetic.models import prefill
+    from synthetic.models import prefill
 
     model = gptoss_20b("cuda", batch=512)
     spec = TraceSpec(model=model, steps=(prefill(model, 1, 512),) * 3, device=DEVICE_OF_VENDOR["cuda"])

@@ -17,11 +17,16 @@ import pytest
 from click.testing import CliRunner
 from plan_traces import MOE_CONFIG, fused_moe
 
+from synthetic.models import gptoss_20b_decode, llama_decode
 from traceanalyzer.cli.main import cli
 from traceanalyzer.cli.request_options import given_gpu
-from traceanalyzer.cli.tune_options import candidates_of, problems_to_measure, routing_draws, space_of
-from traceanalyzer.synthetic.models import gptoss_20b_decode, llama_decode
-from traceanalyzer.tune.device import device_of
+from traceanalyzer.commands.tune.compile.device import device_of
+from traceanalyzer.commands.tune.options import (
+    candidates_of,
+    problems_to_measure,
+    routing_draws,
+    space_of,
+)
 
 Save = Callable[..., Path]
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schemas" / "tune-plan.json"

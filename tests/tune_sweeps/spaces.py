@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from traceanalyzer.tune.sweep import Point, Sweep
+from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
 
 SHAPES = ("additive", "interacting", "cliffs", "categories", "failures")
 

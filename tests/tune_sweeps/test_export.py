@@ -13,13 +13,20 @@ from typing import Any
 import pytest
 from stand_in import install, opt_flags_source
 
+from traceanalyzer.commands.tune.export.constraint_keys import KNOWN_KEYS, keys_in_source, vendor_of
+from traceanalyzer.commands.tune.export.patch import find_opt_flags, make_patch, rule_lines
+from traceanalyzer.commands.tune.export.vllm_moe import (
+    MoeFile,
+    device_in_name,
+    file_name,
+    lookup,
+    moe_document,
+    write_moe_file,
+)
+from traceanalyzer.commands.tune.formats import read_sweep
+from traceanalyzer.commands.tune.formats.vllm_moe_files import batch_keys, nearest, parse_file_name
+from traceanalyzer.commands.tune.policy.compute import Policy, Rule, make_policy
 from traceanalyzer.problems import TraceError
-from traceanalyzer.tune.export.keys import KNOWN_KEYS, keys_in_source, vendor_of
-from traceanalyzer.tune.export.patch import find_opt_flags, make_patch, rule_lines
-from traceanalyzer.tune.export.vllm_moe import MoeFile, device_in_name, file_name, lookup, moe_document, write_moe_file
-from traceanalyzer.tune.formats import read_sweep
-from traceanalyzer.tune.formats.vllm_moe import batch_keys, nearest, parse_file_name
-from traceanalyzer.tune.policy import Policy, Rule, make_policy
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from traceanalyzer.commands.tune.formats import NAMES, read_sweep
+from traceanalyzer.commands.tune.formats.sweep import Sweep, write_sweep
+from traceanalyzer.commands.tune.policy.compute import make_policy
 from traceanalyzer.problems import TraceError
-from traceanalyzer.tune.formats import NAMES, read_sweep
-from traceanalyzer.tune.policy import make_policy
-from traceanalyzer.tune.sweep import Sweep, write_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from stand_in import install
 
+from traceanalyzer.commands.tune.export.plugin import ENTRY_POINT_GROUP, plugin_files, write_plugin
+from traceanalyzer.commands.tune.formats import read_sweep
+from traceanalyzer.commands.tune.policy.compute import Policy, Rule, make_policy
 from traceanalyzer.problems import TraceError
-from traceanalyzer.tune.export.plugin import ENTRY_POINT_GROUP, plugin_files, write_plugin
-from traceanalyzer.tune.formats import read_sweep
-from traceanalyzer.tune.policy import Policy, Rule, make_policy
 
 SEED = Path(__file__).resolve().parents[2] / "docs" / "data" / "strix_halo_sweep.log"
 

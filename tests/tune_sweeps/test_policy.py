@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from traceanalyzer.commands.tune.formats import read_sweep
+from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.policy.compute import make_policy, select
+from traceanalyzer.commands.tune.policy.policy_file import policy_document, read_policy
 from traceanalyzer.problems import TraceError
-from traceanalyzer.tune.formats import read_sweep
-from traceanalyzer.tune.policy import make_policy, select
-from traceanalyzer.tune.policy_file import policy_document, read_policy
-from traceanalyzer.tune.sweep import Point, Sweep
 
 SEED = Path(__file__).resolve().parents[2] / "docs" / "data" / "strix_halo_sweep.log"
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from spaces import SHAPES, made_up_sweep
 
+from traceanalyzer.commands.tune.formats import read_sweep
+from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.replay.compute import quantile, replay
+from traceanalyzer.commands.tune.search import search
+from traceanalyzer.commands.tune.search.forest import fit_forest
+from traceanalyzer.commands.tune.search.level_space import make_space
 from traceanalyzer.problems import TraceError
-from traceanalyzer.tune.formats import read_sweep
-from traceanalyzer.tune.replay import quantile, replay
-from traceanalyzer.tune.search import search
-from traceanalyzer.tune.search.forest import fit_forest
-from traceanalyzer.tune.search.space import make_space
-from traceanalyzer.tune.sweep import Point, Sweep
 
 SEED = Path(__file__).resolve().parents[2] / "docs" / "data" / "strix_halo_sweep.log"
 

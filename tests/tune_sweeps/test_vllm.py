@@ -21,11 +21,16 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.tune.export.patch import find_opt_flags, make_patch
-from traceanalyzer.tune.export.plugin import plugin_files, write_plugin
-from traceanalyzer.tune.export.vllm_moe import MoeFile, file_name, moe_document, write_moe_file
-from traceanalyzer.tune.formats import read_sweep
-from traceanalyzer.tune.policy import Policy, make_policy
+from traceanalyzer.commands.tune.export.patch import find_opt_flags, make_patch
+from traceanalyzer.commands.tune.export.plugin import plugin_files, write_plugin
+from traceanalyzer.commands.tune.export.vllm_moe import (
+    MoeFile,
+    file_name,
+    moe_document,
+    write_moe_file,
+)
+from traceanalyzer.commands.tune.formats import read_sweep
+from traceanalyzer.commands.tune.policy.compute import Policy, make_policy
 
 pytestmark = pytest.mark.slow
 

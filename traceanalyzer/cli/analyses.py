@@ -27,8 +27,8 @@ def command_of_analysis(analysis: Declared) -> click.Command:
     @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
     @table_options
     def run(paths: tuple[str, ...], rank: int | None, limit: int, as_json: bool, as_csv: bool, no_cache: bool) -> None:
-        from traceanalyzer.report import frame as report
-        from traceanalyzer.report.console import console
+        from traceanalyzer.show import frame_table as report
+        from traceanalyzer.show.terminal import console
 
         refuse_both(as_json, as_csv)
         trace = open_one(paths, rank=rank, no_cache=no_cache)

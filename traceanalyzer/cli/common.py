@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PHASES = ("decode", "prefill", "mixed", "dummy", "unknown")
-"""As in analysis.hotspots, which --help must not import."""
-
 
 class FiniteRange(click.FloatRange):
     """A range of numbers that holds neither NaN nor infinity."""
@@ -81,7 +78,7 @@ def open_inputs(paths: Iterable[str], *, no_cache: bool = False, output: Path | 
     """
     paths = list(paths)
     _refuse_pipe_twice(paths)
-    from traceanalyzer.report.progress import ingest_progress
+    from traceanalyzer.show.progress import ingest_progress
     from traceanalyzer.trace import open_traces
 
     if is_quiet():
@@ -92,7 +89,7 @@ def open_inputs(paths: Iterable[str], *, no_cache: bool = False, output: Path | 
 
 def _refuse_pipe_twice(paths: Sequence[str]) -> None:
     """Stop with a usage error, before anything is read, where a pipe is named twice: it gives its bytes once."""
-    from traceanalyzer.ingest.pipes import READ_ONCE, named_twice
+    from traceanalyzer.read.pipes import READ_ONCE, named_twice
 
     context = click.get_current_context(silent=True)
     named = [] if context is None else [text for each in context.command.params for text in _paths_of(each, context)]
@@ -149,7 +146,7 @@ def tell(message: str) -> None:
 
 def show_warnings(warnings: Iterable[TraceWarning]) -> None:
     """Print warnings on stderr, one line each, unless --quiet was given."""
-    from traceanalyzer.report.text import warning_line
+    from traceanalyzer.wording import warning_line
 
     if is_quiet():
         return
@@ -166,7 +163,7 @@ def emit_json(document: Any) -> None:
 
 def emit_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Print a command's table as CSV on stdout."""
-    from traceanalyzer.report.csv import to_csv
+    from traceanalyzer.show.csv_text import to_csv
 
     click.echo(to_csv(columns, rows), nl=False)
 

@@ -14,13 +14,11 @@ from typing import Any
 import click
 
 from traceanalyzer import __version__
-from traceanalyzer.cli.analyses import command_of_analysis
-from traceanalyzer.cli.groups import CommandGroup, imported
+from traceanalyzer.cli.command_groups import CommandGroup
 from traceanalyzer.problems import TraceError
 
-PLACES = {"traceanalyzer.cli": imported, "traceanalyzer.analysis": command_of_analysis}
-"""Where commands are found. One that a module of ``cli`` writes out goes before one made of an analysis."""
-
+COMMANDS = "traceanalyzer.commands"
+"""Where commands are found: a folder each."""
 
 STDERR = 2
 
@@ -68,7 +66,7 @@ class UnusableInput(click.ClickException):
 
 @click.group(
     cls=RootGroup,
-    places=PLACES,
+    package=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="traceanalyzer")
@@ -85,7 +83,7 @@ def main() -> None:
     _clean_up_when_terminated()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
-            import_module("traceanalyzer.report.plain").make_plain(stream)
+            import_module("traceanalyzer.show.plain").make_plain(stream)
     try:
         cli()
     except BrokenPipeError:

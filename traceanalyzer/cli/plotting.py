@@ -51,7 +51,7 @@ def save_plot(figure: Figure, path: Path) -> None:
     Raises:
         TraceError: it cannot be written.
     """
-    from traceanalyzer.report.plots import save
+    from traceanalyzer.show.plots.style import save
 
     save(figure, path)
     tell(f"wrote {path}")

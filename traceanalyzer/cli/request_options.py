@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceanalyzer.cli.common import PHASES, FiniteRange, open_one
+from traceanalyzer.cli.common import FiniteRange, open_one
+from traceanalyzer.words import PHASES
 
 if TYPE_CHECKING:
-    from traceanalyzer.analysis.roofline import Request
     from traceanalyzer.hardware import Gpu
     from traceanalyzer.model import Architecture
+    from traceanalyzer.roofline import Request
 
 gpu_file_option = click.option(
     "--gpu-file",
@@ -67,9 +68,9 @@ class Given:
             click.UsageError: model or GPU are not known.
             TraceError: the capture trace cannot be used.
         """
-        from traceanalyzer.analysis.roofline import Request
-        from traceanalyzer.analysis.roofline.workloads import Stated
         from traceanalyzer.model import Routing
+        from traceanalyzer.roofline import Request
+        from traceanalyzer.roofline.workloads import Stated
 
         return Request(
             model=given_model(self.model),

@@ -3,7 +3,7 @@
 from traceanalyzer.hardware.errors import HardwareError
 from traceanalyzer.hardware.gpus import DTYPES, Gpu, known_gpus
 from traceanalyzer.hardware.lookup import find_gpu, read_gpus
-from traceanalyzer.hardware.recognise import DeviceName, recognise
+from traceanalyzer.hardware.recognise_gpu import DeviceName, recognise
 from traceanalyzer.hardware.roofs import SHORTEST_KERNEL_NS, Roofs, roofs
 
 __all__ = [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from traceanalyzer.model.architecture import Layer, ModelError
+from traceanalyzer.model.config_keys import Keys
 from traceanalyzer.model.families import Family
-from traceanalyzer.model.keys import Keys
 
 ATTENTION_WORDS = {
     "full_attention": "full",

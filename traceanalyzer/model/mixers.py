@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from traceanalyzer.model.architecture import Mixer
-from traceanalyzer.model.keys import Keys
+from traceanalyzer.model.config_keys import Keys
 
 
 def mixer_of(keys: Keys, hidden: int) -> Mixer | None:

@@ -9,6 +9,6 @@ Names are untrusted text: nothing here raises on one, and the work is bounded by
 
 from traceanalyzer.names.kernel_name import Dtypes, KernelName, role_hint
 from traceanalyzer.names.normalising import normalise, short_name
-from traceanalyzer.names.reading import parse, parse_many
+from traceanalyzer.names.parsing import parse, parse_many
 
 __all__ = ["Dtypes", "KernelName", "normalise", "parse", "parse_many", "role_hint", "short_name"]

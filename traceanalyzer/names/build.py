@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from traceanalyzer.names.kernel_name import FAMILY_OF_KIND, ROLE_OF_KIND, Dtypes, KernelName
-from traceanalyzer.names.text import NameView
+from traceanalyzer.names.cpp_text import NameView
+from traceanalyzer.names.kernel_name import (
+    FAMILY_OF_KIND,
+    ROLE_OF_KIND,
+    Dtypes,
+    KernelName,
+)
 from traceanalyzer.names.vocabulary import POSITION, classify
 
 COLUMN_MAJOR = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from traceanalyzer.names.text import NameView
+from traceanalyzer.names.cpp_text import NameView
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,32}")
 _CLONE = re.compile(r"\s{0,3}\[clone [^\]]{0,200}\]")

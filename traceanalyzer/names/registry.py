@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
-from traceanalyzer.names.text import NameView
 
 Reader = Callable[[NameView, "re.Match[str]"], "KernelName | None"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from traceanalyzer.names.text import words
+from traceanalyzer.names.cpp_text import words
 
 POSITION = "by position"
 """Role of a rule whose kind would settle the role, but whose kernel can stand in several."""

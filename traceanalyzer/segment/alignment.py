@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceanalyzer.segment.vocabulary import IntArray
+from traceanalyzer.segment.tokens import IntArray
 
 _REACH = 4
 """Kernels in a row that one sequence may have and the other not."""

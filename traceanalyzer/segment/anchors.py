@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceanalyzer.segment.vocabulary import (
+from traceanalyzer.segment.tokens import (
     ACT,
     COMBINE,
     EXPERT,

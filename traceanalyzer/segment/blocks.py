@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from traceanalyzer.segment.anchors import Anchor, find_anchors
-from traceanalyzer.segment.borders import Layout, head_of_norm, tail_end
+from traceanalyzer.segment.block_borders import Layout, head_of_norm, tail_end
 from traceanalyzer.segment.confidence import rate
 from traceanalyzer.segment.cut import Cut, cut_from_spans
 from traceanalyzer.segment.post_norm import closing_norms
 from traceanalyzer.segment.repetition import find_repetition
-from traceanalyzer.segment.vocabulary import IntArray, Vocabulary
+from traceanalyzer.segment.tokens import IntArray, Vocabulary
 
 _MOST_DRAFTS = 16
 """Passes of a draft model behind one of the model."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traceanalyzer.segment.vocabulary import IntArray
+from traceanalyzer.segment.tokens import IntArray
 
 _IN_A_TRACE = ((0.0, 0.0), (0.15, 0.3), (0.3, 0.7), (0.45, 0.93), (0.6, 0.975), (0.8, 0.985), (1.0, 0.995))
 """Rating and share of generated traces whose blocks are right at it; see `in_a_trace`."""

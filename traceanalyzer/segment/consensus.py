@@ -9,8 +9,8 @@ import numpy as np
 
 from traceanalyzer.segment.alignment import align
 from traceanalyzer.segment.cut import Cut
+from traceanalyzer.segment.tokens import BoolArray, IntArray
 from traceanalyzer.segment.truncated import Peer, batches
-from traceanalyzer.segment.vocabulary import BoolArray, IntArray
 
 _CLEAR = 0.9
 """Confidence of blocks that need nobody's advice."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceanalyzer.segment.vocabulary import IntArray
+from traceanalyzer.segment.tokens import IntArray
 
 
 @dataclass(frozen=True, eq=False)

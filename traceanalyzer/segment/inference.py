@@ -14,7 +14,13 @@ import polars as pl
 from traceanalyzer.segment.alignment import begins
 from traceanalyzer.segment.anchors import find_anchors
 from traceanalyzer.segment.steps import Step
-from traceanalyzer.segment.vocabulary import EMBED, MIXER, SAMPLE, IntArray, Vocabulary
+from traceanalyzer.segment.tokens import (
+    EMBED,
+    MIXER,
+    SAMPLE,
+    IntArray,
+    Vocabulary,
+)
 
 _COMMON = 0.6
 """An index or embedding kernel as frequent as this share of the anchors belongs to the blocks."""

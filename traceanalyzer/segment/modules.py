@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 import polars as pl
 
-from traceanalyzer.segment.vocabulary import IntArray
+from traceanalyzer.segment.tokens import IntArray
 from traceanalyzer.trace import Trace
 
 _LAYER = re.compile(r"^nn\.Module: (?P<cls>\w*(?:Layer|Block))_(?P<number>\d+)$")

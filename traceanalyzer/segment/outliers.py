@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from traceanalyzer.segment.result import Segmentation
+from traceanalyzer.segment.segmentation_result import Segmentation
 
 LEAST_CHANGE = 0.10
 """Share of its kind's time that a block must differ by to be named."""

@@ -6,10 +6,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceanalyzer.segment.borders import Layout, matching_end
+from traceanalyzer.segment.block_borders import Layout, matching_end
 from traceanalyzer.segment.confidence import rate
 from traceanalyzer.segment.cut import Cut, cut_from_spans, no_blocks
-from traceanalyzer.segment.vocabulary import COMM, EXPERT, GEMM, NORM, IntArray, Vocabulary
+from traceanalyzer.segment.tokens import (
+    COMM,
+    EXPERT,
+    GEMM,
+    NORM,
+    IntArray,
+    Vocabulary,
+)
 
 _LEAST_SIMILAR = 0.75
 _LARGEST_LOOK_BACK = 4096

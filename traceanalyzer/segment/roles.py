@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from traceanalyzer.segment.post_norm import has_pooler
-from traceanalyzer.segment.vocabulary import (
+from traceanalyzer.segment.tokens import (
     COMM,
     EMBED,
     EXPERT,

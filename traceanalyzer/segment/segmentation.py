@@ -12,17 +12,18 @@ import numpy as np
 import polars as pl
 
 from traceanalyzer.problems import TraceWarning
-from traceanalyzer.segment import kept
+from traceanalyzer.segment import segmentation_cache as kept
 from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.confidence import in_a_trace
 from traceanalyzer.segment.consensus import consult
 from traceanalyzer.segment.cut import Cut, no_blocks
+from traceanalyzer.segment.embedded_shapes import read_embeddings, tell_phases
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
-from traceanalyzer.segment.result import Segmentation
 from traceanalyzer.segment.roles import block_roles, outer_roles, role_codes
-from traceanalyzer.segment.shapes import read_embeddings, tell_phases
+from traceanalyzer.segment.segment_frames import Placement, assemble
+from traceanalyzer.segment.segmentation_result import Segmentation
 from traceanalyzer.segment.steps import (
     Mark,
     Step,
@@ -34,10 +35,7 @@ from traceanalyzer.segment.steps import (
     with_launches,
 )
 from traceanalyzer.segment.streams import chains, find_batches
-from traceanalyzer.segment.tables import Placement, assemble
-from traceanalyzer.segment.truncated import MOST_TRIED, Peer, is_beginning, truncate
-from traceanalyzer.segment.variants import Labels, tell_apart
-from traceanalyzer.segment.vocabulary import (
+from traceanalyzer.segment.tokens import (
     EXPERT,
     GEMM,
     MIXER,
@@ -48,6 +46,13 @@ from traceanalyzer.segment.vocabulary import (
     Vocabulary,
     encode,
 )
+from traceanalyzer.segment.truncated import (
+    MOST_TRIED,
+    Peer,
+    is_beginning,
+    truncate,
+)
+from traceanalyzer.segment.variants import Labels, tell_apart
 from traceanalyzer.trace import Trace
 
 _COMPUTING = (GEMM, EXPERT, MIXER, NORM)

@@ -15,7 +15,7 @@ from traceanalyzer.segment.markers import (
     python_rank,
     read_marker,
 )
-from traceanalyzer.segment.vocabulary import BoolArray, IntArray
+from traceanalyzer.segment.tokens import BoolArray, IntArray
 from traceanalyzer.trace import Trace
 
 _LEAST_SHARE = 0.1

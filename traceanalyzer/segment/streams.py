@@ -8,7 +8,16 @@ import numpy as np
 
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.cut import Cut
-from traceanalyzer.segment.vocabulary import COMM, EXPERT, GEMM, MIXER, NORM, ByteArray, IntArray, Vocabulary
+from traceanalyzer.segment.tokens import (
+    COMM,
+    EXPERT,
+    GEMM,
+    MIXER,
+    NORM,
+    ByteArray,
+    IntArray,
+    Vocabulary,
+)
 
 _LEAST_OVERLAP = 0.3
 """Share of a stream's kernels that must run while the other stream's do; a path that hops has next to none."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from traceanalyzer.segment.alignment import begins, carry_over
 from traceanalyzer.segment.cut import Cut
-from traceanalyzer.segment.vocabulary import IntArray
+from traceanalyzer.segment.tokens import IntArray
 
 MOST_TRIED = 8
 """Distinct kernel sequences that a cut-off step is compared with."""

@@ -10,7 +10,15 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.segment.vocabulary import COMBINE, EXPERT, MIXER, ROUTE, BoolArray, IntArray, Vocabulary
+from traceanalyzer.segment.tokens import (
+    COMBINE,
+    EXPERT,
+    MIXER,
+    ROUTE,
+    BoolArray,
+    IntArray,
+    Vocabulary,
+)
 
 Content: TypeAlias = "tuple[tuple[int, int], ...]"
 """Tokens of a block and how often it has each, by token."""

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.serving.grouping import SIDES, Group, shown
-from traceanalyzer.serving.result import ServingResult, Setting
+from traceanalyzer.serving.serving_result import ServingResult, Setting
 
 # Settings that say what work was done; others (model, parallelism, flags) are what a comparison is about.
 WORKLOAD = re.compile(

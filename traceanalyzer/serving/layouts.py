@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from traceanalyzer.problems import TraceError, TraceWarning
-from traceanalyzer.serving.checks import check
-from traceanalyzer.serving.compare import estimates
+from traceanalyzer.serving.comparison import estimates
 from traceanalyzer.serving.fairness import faults
 from traceanalyzer.serving.grouping import Group, pair
 from traceanalyzer.serving.metrics import Direction, direction
-from traceanalyzer.serving.result import Load, ServingResult
+from traceanalyzer.serving.result_checks import check
+from traceanalyzer.serving.serving_result import Load, ServingResult
 
 METRICS = ("request_throughput", "output_throughput", "mean_ttft_ms", "mean_itl_ms", "mean_tpot_ms")
 

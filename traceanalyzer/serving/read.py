@@ -12,10 +12,10 @@ from typing import Any
 
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.serving.console_text import from_console, holds_console_result
-from traceanalyzer.serving.files import exists, text_of
 from traceanalyzer.serving.records import from_object
-from traceanalyzer.serving.result import ServingResult
-from traceanalyzer.serving.tables import from_csv, from_markdown
+from traceanalyzer.serving.result_tables import from_csv, from_markdown
+from traceanalyzer.serving.serving_result import ServingResult
+from traceanalyzer.serving.text_files import exists, text_of
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".log", ".md", ".json.gz", ".jsonl.gz")
 RUN_FILE = re.compile(r"run=\d+\.json")

@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from traceanalyzer.serving.grouping import LOAD_SETTINGS, Group, group, shown
-from traceanalyzer.serving.result import ServingResult, Setting
+from traceanalyzer.serving.grouping import (
+    LOAD_SETTINGS,
+    Group,
+    group,
+    shown,
+)
+from traceanalyzer.serving.serving_result import ServingResult, Setting
 
 # Configurations that differ in more settings than this are named after their files.
 LONGEST_NAME = 2

@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from traceanalyzer.problems import TraceError
-from traceanalyzer.serving.files import text_of
-from traceanalyzer.serving.result import as_number
+from traceanalyzer.serving.serving_result import as_number
+from traceanalyzer.serving.text_files import text_of
 
 FIGURES = (
     "gpu_percent",

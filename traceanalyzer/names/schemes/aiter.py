@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from traceanalyzer.names.build import kernel, number
+from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView
 
 KNOB = "AITER's tuned CSV files (AITER_CONFIG_GEMM_*, AITER_CONFIG_FMOE), which choose the kernel by shape"
 _TILE_MN = re.compile(r"_(\d{2,3})x(\d{2,3})(?=_|$)")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from traceanalyzer.names.build import kernel, number
+from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView
 from traceanalyzer.names.vocabulary import POSITION, classify
 
 KNOB = "AITER's Triton configuration: the JSON files of aiter/ops/triton/configs, by GPU and operator"

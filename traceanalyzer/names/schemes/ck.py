@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from traceanalyzer.names.build import kernel, number
+from traceanalyzer.names.cpp_text import NameView, integers, template_arguments
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView, integers, template_arguments
 from traceanalyzer.names.vocabulary import POSITION, classify
 
 KNOB = "AITER's tuned CSV files (aiter/configs), which choose among the compiled instances"

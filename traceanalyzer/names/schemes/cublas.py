@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import COLUMN_MAJOR, kernel, number, same_inputs
+from traceanalyzer.names.build import (
+    COLUMN_MAJOR,
+    kernel,
+    number,
+    same_inputs,
+)
+from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import Dtypes, KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView
 
 _TILE = re.compile(r"_tilesize(\d{1,4})x(\d{1,4})x(\d{1,4})(?=_|$)")
 _STAGE = re.compile(r"_stage(\d{1,2})(?=_|$)")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import by_words, dtype, kernel, number
+from traceanalyzer.names.build import (
+    by_words,
+    dtype,
+    kernel,
+    number,
+)
+from traceanalyzer.names.cpp_text import NameView, integers, template_arguments
 from traceanalyzer.names.kernel_name import Dtypes, KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView, integers, template_arguments
 
 _REBUILD = "Only by rebuilding: the tile is a template argument"
 _EXTENT = re.compile(r"cute::(?:C|Int|constant)<(?:int, ?)?(\d{1,5})[uUlL]*>|cute::_(\d{1,5})")

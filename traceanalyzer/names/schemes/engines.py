@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from traceanalyzer.names.build import by_words, kernel
+from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView
 
 _SPACES = (
     ("vllm", "vllm", "vLLM"),

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import COLUMN_MAJOR, kernel, number, same_inputs
+from traceanalyzer.names.build import (
+    COLUMN_MAJOR,
+    kernel,
+    number,
+    same_inputs,
+)
+from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import Dtypes, KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView
 
 _LETTER = {"h": "fp16", "t": "bf16", "s": "fp32", "q": "fp8_e4m3", "d": "fp64", "o": "fp4_e2m1"}
 

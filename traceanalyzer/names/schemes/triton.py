@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from traceanalyzer.names.build import kernel
+from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView
 
 FUSED_MOE = (
     "JSON in VLLM_TUNED_CONFIG_FOLDER (vLLM) or SGLANG_MOE_CONFIG_DIR (SGLang): BLOCK_SIZE_M/N/K, GROUP_SIZE_M,"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from traceanalyzer.names.build import dtype, kernel, number
+from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import Dtypes, KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView
 
 KNOB = (
     "triton_kernels' opt_flags constraints (update_opt_flags_constraints): block_m, block_n, block_k, split_k"

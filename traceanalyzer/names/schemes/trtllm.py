@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from traceanalyzer.names.build import kernel, number, same_inputs
+from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.text import NameView
 
 KNOB = "FlashInfer's autotuner, which chooses among the generated kernels"
 _TYPE = r"(?:Mx|Nv)?[A-Z][a-z]*\d{0,2}(?:m\d)?"

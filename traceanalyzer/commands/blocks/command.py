@@ -1,0 +1,88 @@
+"""``traceanalyzer blocks``: the transformer blocks of every step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from traceanalyzer.cli.common import (
+    emit_csv,
+    emit_json,
+    open_inputs,
+    paths_argument,
+    rank_option,
+    refuse_both,
+    show_warnings,
+    table_options,
+    warnings_of,
+)
+from traceanalyzer.cli.plotting import plot_option, save_plot
+from traceanalyzer.words import PHASES
+
+if TYPE_CHECKING:
+    from traceanalyzer.segment import Segmentation
+
+
+@click.command()
+@paths_argument
+@click.option("--step", type=click.IntRange(min=0), help="Only the step of this index, as `ingest` numbers them.")
+@click.option("--phase", type=click.Choice(PHASES), help="Only steps of this phase.")
+@rank_option
+@click.option("--device", type=click.IntRange(min=0), help="Only this GPU.")
+@plot_option
+@table_options
+def blocks(
+    paths: tuple[str, ...],
+    step: int | None,
+    phase: str | None,
+    rank: int | None,
+    device: int | None,
+    plot: Path | None,
+    as_json: bool,
+    as_csv: bool,
+    no_cache: bool,
+) -> None:
+    """Show the transformer blocks of each step: a strip of times, variants, roles, and blocks out of line."""
+    from traceanalyzer.commands.blocks import view as report
+    from traceanalyzer.segment import segment
+    from traceanalyzer.show.terminal import console
+
+    refuse_both(as_json, as_csv)
+    traces = [trace for trace in open_inputs(paths, no_cache=no_cache).traces if rank is None or trace.rank == rank]
+    if not traces:
+        raise click.UsageError(f"the input holds no trace of rank {rank}")
+    ranks = [(trace.rank, segment(trace).only(step=step, phase=phase, device=device)) for trace in traces]
+    if all(found.steps.is_empty() for _, found in ranks) and (step, phase, device) != (None, None, None):
+        raise click.UsageError("no step fits --step, --phase and --device")
+    warnings = [warning for trace in traces for warning in warnings_of(trace)]
+    show_warnings(warnings)
+    if plot is not None:
+        _draw(ranks, plot)
+    if as_json:
+        emit_json(report.document(ranks, warnings))
+    elif as_csv:
+        emit_csv(report.CSV_COLUMNS, report.csv_rows(ranks))
+    else:
+        screen = console()
+        screen.print(report.render(ranks, screen.width))
+
+
+def _draw(ranks: list[tuple[int | None, Segmentation]], plot: Path) -> None:
+    """Draw the blocks of one rank.
+
+    Raises:
+        click.UsageError: there are several.
+        TraceError: there are no blocks, or the file cannot be written.
+    """
+    from traceanalyzer.commands.blocks.plot import block_strip
+    from traceanalyzer.problems import TraceError
+
+    if len(ranks) > 1:
+        raise click.UsageError(f"--plot draws one rank, and the input holds {len(ranks)} traces: pick one with --rank")
+    try:
+        figure = block_strip(ranks[0][1], ranks[0][0])
+    except TraceError as error:
+        raise TraceError(str(plot), error.reason) from error
+    save_plot(figure, plot)

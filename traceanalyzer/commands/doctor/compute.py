@@ -1,0 +1,223 @@
+"""What is wrong with a trace file, what that does to the results, and a copy of it that is valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import msgspec
+
+from traceanalyzer.files import written_whole
+from traceanalyzer.problems import TraceError, TraceWarning
+from traceanalyzer.read import (
+    ingest,
+    inputs,
+    pipes,
+    remote,
+)
+from traceanalyzer.read.container import Plain, describe_unknown
+from traceanalyzer.read.decode import decode_events
+from traceanalyzer.read.document import Document, NotATrace, Window
+from traceanalyzer.read.salvage import salvage
+
+WINDOW_BYTES = 4 << 20
+
+EFFECTS = {
+    "truncated": "what follows the cut is missing: the last step is incomplete, totals are too small",
+    "truncated_tail": "metadata after the events are missing; the events are complete",
+    "damaged_compression": "events after the damage are missing",
+    "damaged_archive": "members after the damage are missing",
+    "damaged_header": "some metadata (GPU, rank, versions) may be missing; the events are complete",
+    "damaged_tail": "some metadata may be missing; the events are complete",
+    "unreadable_events": "these events are missing from every result",
+    "unreadable_value": "this piece of metadata is missing",
+    "repaired_events": "none on times; names may differ from the original in the bytes that were replaced",
+    "invalid_gpu_times": "these GPU events are missing from every result: totals are too small",
+    "invalid_host_times": "these host events are missing; links from kernels to them are lost",
+    "clipped_durations": "the clipped durations are upper bounds",
+    "begin_end_pairs": "none: durations are those between begin and end",
+    "unmatched_begin_end": "these events are missing from every result",
+    "cpu_only": "no GPU times: only host operations can be shown",
+    "trailing_data": "none: it is not counted",
+    "leading_data": "none: it is not counted",
+    "duplicate_key": "events of both lists are counted",
+    "no_list": "none",
+    "rank_conflict": "the trace may be of another rank than its name says",
+    "duplicate_rank": "results by rank may mix two recordings",
+    "missing_ranks": "what depends on all ranks (waiting, imbalance) cannot be told",
+    "skipped_file": "nothing of this file is counted",
+    "skipped_member": "nothing of this member is counted",
+    "changed_while_read": "what was written later is missing",
+}
+"""What each kind of problem does to results, by the code of its warning."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong.
+
+    Attributes:
+        code, message, byte_offset, line, count: as in TraceWarning.
+        effect: what it does to results.
+        source: the file or member concerned.
+    """
+
+    code: str
+    message: str
+    byte_offset: int | None
+    line: int | None
+    count: int | None
+    effect: str
+    source: str | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The state of an input.
+
+    Attributes:
+        usable: whether at least one trace of it can be analysed.
+        problems: everything found.
+        repaired: where the valid copy was written, or null.
+    """
+
+    usable: bool
+    problems: tuple[Problem, ...]
+    repaired: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys that the JSON contract asks for."""
+        return {"schema": "traceanalyzer/doctor/1", **asdict(self), "problems": [asdict(p) for p in self.problems]}
+
+
+def examine(path: str, repair: Path | None = None) -> Diagnosis:
+    """Read a trace and say what is wrong with it.
+
+    Args:
+        path: whatever ``ingest`` takes.
+        repair: where to write a valid copy (gzip where the name ends in .gz); null for none.
+
+    Raises:
+        TraceError: no copy of this input can be made, or it cannot be written.
+    """
+    if repair is not None:
+        _check_copy(path, repair)
+    try:
+        result = ingest([path], cache=False)
+    except TraceError as error:
+        found = [Problem("unusable", error.reason, None, None, None, "the input cannot be analysed", error.path)]
+        return Diagnosis(usable=False, problems=tuple(found))
+    warnings = [*result.warnings, *(w for store in result.stores for w in store.metadata.warnings)]
+    problems = tuple(_problem(warning) for warning in warnings if warning.code != "no_cache")
+    if repair is not None:
+        write_repaired(path, repair)
+    return Diagnosis(usable=True, problems=problems, repaired=None if repair is None else str(repair))
+
+
+def _problem(warning: TraceWarning) -> Problem:
+    effect = EFFECTS.get(warning.code, "unknown")
+    place = (warning.byte_offset, warning.line, warning.count)
+    return Problem(warning.code, warning.message, *place, effect=effect, source=warning.source)
+
+
+def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
+    """Write every readable event of a trace, and its metadata, as valid JSON.
+
+    Events are copied as they are written in the file; only those that were mended change.
+
+    Args:
+        path: the trace.
+        target: the copy; gzip where its name ends in .gz.
+        more: events to write behind those of the trace, one JSON object each.
+
+    Raises:
+        TraceError: the input holds no trace or several, or the copy cannot be written.
+    """
+    _check_copy(path, target)
+    with written_whole(target, make_folder=True) as raw, closing(_compressed(raw, target)) as out:
+        for text in _valid_text(path, more):
+            out.write(text)
+
+
+def _check_copy(path: str, target: Path) -> None:
+    """Refuse, before anything is read, an input that cannot be read twice, and a copy in the place of its original."""
+    if remote.is_remote(path):
+        raise TraceError(path, "only local files can be copied: download it first")
+    if pipes.is_pipe(path):
+        raise TraceError(path, f"no copy can be made of it: {pipes.READ_ONCE}, so save it to a file first")
+    if target.exists() and Path(path).exists() and target.samefile(path):
+        raise TraceError(str(target), "the repaired copy cannot replace the file it is made from")
+
+
+def _compressed(raw: BinaryIO, target: Path) -> BinaryIO:
+    if target.suffix != ".gz":
+        return raw
+    from isal import igzip
+
+    open_gzip: Any = igzip.GzipFile
+    return cast(BinaryIO, open_gzip(filename="", mode="wb", compresslevel=2, fileobj=raw))
+
+
+def _valid_text(path: str, more: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the text of a valid trace, in pieces."""
+    inputs.check_file(path)
+    size = Path(path).stat().st_size
+    with inputs.opened(path) as plain:
+        traces = inputs.traces_in(plain, size, chosen=True)
+        found = next((each for each in traces if each.plain is not None), None)
+        if found is None or found.plain is None:
+            raise TraceError(path, "no trace in it")
+        yield from _document_text(found.plain, more)
+        if any(each.plain is not None for each in traces):
+            raise TraceError(path, "holds several traces: unpack it and repair them one by one")
+
+
+def _document_text(plain: Plain, more: Iterable[bytes]) -> Iterator[bytes]:
+    document = Document(plain, WINDOW_BYTES)
+    written: set[str] = set()
+    separator = b"\n"
+    try:
+        for window in document.windows():
+            if not written:
+                yield b"{" + _members(document.root, written) + b'"traceEvents": ['
+                written.add("traceEvents")
+            for text in _event_texts(window):
+                yield separator + text
+                separator = b",\n"
+    except NotATrace as problem:
+        raise TraceError(plain.path, str(problem) or describe_unknown(plain.start)) from None
+    for text in more:
+        yield separator + text
+        separator = b",\n"
+    rest = _members(document.root, written)
+    yield b"\n]" + (b", " + rest.removesuffix(b", ") if rest else b"") + b"}\n"
+
+
+def _members(root: dict[str, Any], written: set[str]) -> bytes:
+    """Return the members of the root that were not written yet, each with a comma after it."""
+    fresh = {key: value for key, value in root.items() if key not in written}
+    written |= set(fresh)
+    return b"".join(
+        msgspec.json.encode(key) + b": " + msgspec.json.encode(value) + b", " for key, value in fresh.items()
+    )
+
+
+def _event_texts(window: Window) -> Iterator[bytes]:
+    data = window.data.strip(b" \t\r\n,")
+    if not data:
+        return
+    try:
+        _strictly_decoded(b"[" + data + b"]")
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        yield from salvage(window.data, _strictly_decoded, exact=True).texts
+    else:
+        yield data
+
+
+def _strictly_decoded(text: bytes) -> list[Any]:
+    """Decode events, and check what the decoder of events skips."""
+    msgspec.json.decode(text)
+    return decode_events(text, exact=True)

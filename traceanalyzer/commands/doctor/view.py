@@ -1,0 +1,24 @@
+"""A diagnosis as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceanalyzer.commands.doctor.compute import Diagnosis
+from traceanalyzer.wording import plural, visible
+
+
+def lines(path: str, diagnosis: Diagnosis) -> Iterator[str]:
+    """Yield the lines that describe what is wrong with a file."""
+    state = "can be analysed" if diagnosis.usable else "cannot be analysed"
+    found = plural(len(diagnosis.problems), "problem") if diagnosis.problems else "no problems"
+    yield f"{visible(path)}: {state}, {found}"
+    for problem in diagnosis.problems:
+        place = [f"byte {problem.byte_offset}"] if problem.byte_offset is not None else []
+        place += [f"line {problem.line}"] if problem.line is not None else []
+        where = f" ({', '.join(place)})" if place else ""
+        member = f"{visible(problem.source)}: " if problem.source and problem.source != path else ""
+        yield f"  {problem.code}{where}: {member}{visible(problem.message)}"
+        yield f"      effect: {problem.effect}"
+    if diagnosis.repaired is not None:
+        yield f"valid copy: {visible(diagnosis.repaired)}"

@@ -1,0 +1,1 @@
+"""LLM inference performance model: TTFT, TPOT, tokens/s, the largest batch under limits, GPUs and layouts compared."""

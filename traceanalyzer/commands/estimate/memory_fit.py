@@ -1,0 +1,174 @@
+"""Does it fit: weights and KV cache on each GPU of a layout, and how many sequences the cache holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from traceanalyzer.commands.estimate.deployment import Deployment
+from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.hardware import Gpu
+from traceanalyzer.model import (
+    Architecture,
+    Parallel,
+    kv_bytes,
+    state_bytes,
+)
+from traceanalyzer.model.architecture import SOFTMAX_ATTENTION
+from traceanalyzer.model.ops import stage_layers
+from traceanalyzer.model.parameters import Tensor, tensors
+
+UTILISATION = 0.9
+"""Share of a GPU's memory that vLLM uses by default (gpu_memory_utilization)."""
+
+WORKSPACE_BYTES = 1.5e9
+"""Taken for activations, graphs and the runtime; assumed."""
+
+MOST_GPUS = 64
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of the fullest GPU, in bytes.
+
+    Attributes:
+        usable: what the engine may use of the GPU's memory; null where the GPU's memory is unknown.
+        weights: weights on it; null where a part of the model is unknown.
+        workspace: activations, graphs and the runtime; assumed.
+        kv_a_sequence: KV cache and recurrent state of one sequence at its full length on it.
+        sequences: how many the cache holds, over all data-parallel ranks; null where unknown.
+    """
+
+    usable: float | None
+    weights: float | None
+    workspace: float
+    kv_a_sequence: float
+    sequences: int | None
+
+    @property
+    def weights_fit(self) -> bool | None:
+        """Whether the weights leave room for at least some cache; null where unknown."""
+        if self.usable is None or self.weights is None:
+            return None
+        return self.weights + self.workspace < self.usable
+
+    def holds(self, batch: int) -> bool | None:
+        """Return whether weights and the cache of this many sequences fit; null where unknown."""
+        return None if self.sequences is None else self.sequences >= batch
+
+
+def memory(deployment: Deployment, context: int, utilisation: float = UTILISATION) -> Memory:
+    """Return the memory of the fullest GPU when every sequence is at its full length.
+
+    Args:
+        deployment: the model on its GPUs.
+        context: tokens of prompt and answer together.
+        utilisation: share of the GPU's memory that the engine may use.
+    """
+    if not 0 < utilisation <= 1:
+        raise EstimateError(
+            f"the share of the GPU's memory that is used must be above 0 and at most 1, not {utilisation}"
+        )
+    gpu, architecture, parallel = deployment.gpu, deployment.architecture, deployment.parallel
+    usable = None if gpu.memory_gb is None else gpu.memory_gb * 1e9 * utilisation
+    weights = weight_bytes(architecture, parallel)
+    each = kv_a_sequence(architecture, parallel, context)
+    held = None
+    if usable is not None and weights is not None:
+        room = usable - weights - WORKSPACE_BYTES
+        held = max(math.floor(room / each), 0) * parallel.dp if each else None
+    return Memory(usable, weights, WORKSPACE_BYTES, each, held)
+
+
+def weight_bytes(architecture: Architecture, parallel: Parallel) -> float | None:
+    """Return the weights of the fullest GPU of a layout; null where a part of the model is unknown.
+
+    Tensor parallelism splits every matrix, but keys and values into their heads only; norms, routers and MLA's
+    projections to the latents are repeated; expert parallelism spreads whole experts, and
+    data-parallel copies repeat the rest; pipeline stages hold their layers, the first one the embedding, the last
+    one lm_head.
+    """
+    stages = [stage_layers(len(architecture.layers), parallel.pp, stage) for stage in range(parallel.pp)]
+    held = [0.0] * parallel.pp
+    for tensor in tensors(architecture):
+        if tensor.count is None:
+            return None
+        if tensor.layer is None:
+            first = tensor.part == "embedding"
+            places = [0 if first else parallel.pp - 1]
+            if first and architecture.tied and parallel.pp > 1:
+                places.append(parallel.pp - 1)
+        else:
+            places = [next(stage for stage, layers in enumerate(stages) if tensor.layer in layers)]
+        size = tensor.count * tensor.format.bytes / _split_over(tensor, parallel)
+        for place in places:
+            held[place] += size
+    return max(held)
+
+
+def _split_over(tensor: Tensor, parallel: Parallel) -> int:
+    if tensor.part == "experts" and parallel.ep > 1:
+        return parallel.ep
+    return min(parallel.tp, tensor.parts or parallel.tp)
+
+
+def kv_a_sequence(architecture: Architecture, parallel: Parallel, context: int) -> float:
+    """Return the cache of one sequence of this length on the fullest GPU; heads are repeated where there are fewer.
+
+    Latents (MLA) cannot be split over heads: every tensor-parallel GPU holds them all.
+    """
+    heads = architecture.kv_heads
+    latent = any(layer.attention == "mla" for layer in architecture.layers)
+    on_gpu = math.ceil(heads / parallel.tp) / heads if heads and not latent else 1.0
+    keeping = [layer.attention in SOFTMAX_ATTENTION for layer in architecture.layers]
+    whole = sum(keeping)
+    largest = max(
+        sum(keeping[layer] for layer in stage_layers(len(keeping), parallel.pp, stage)) for stage in range(parallel.pp)
+    )
+    share = largest / whole if whole else 0.0
+    state = (state_bytes(architecture) or 0.0) / parallel.tp / parallel.pp
+    return kv_bytes(architecture, context) * on_gpu * share + state
+
+
+def fewest_gpus(architecture: Architecture, gpu: Gpu, utilisation: float = UTILISATION) -> int | None:
+    """Return the smallest tensor-parallel degree at which the weights fit; null where none up to 64 does."""
+    if gpu.memory_gb is None:
+        return None
+    for tp in (1, 2, 4, 8, 16, 32, MOST_GPUS):
+        if architecture.heads % tp:
+            return None
+        weights = weight_bytes(architecture, Parallel(tp=tp))
+        if weights is not None and weights + WORKSPACE_BYTES < gpu.memory_gb * 1e9 * utilisation:
+            return tp
+    return None
+
+
+def refuse_unfit(deployment: Deployment, utilisation: float = UTILISATION) -> None:
+    """Refuse a layout that cannot hold the weights.
+
+    Raises:
+        EstimateError: saying how much they take, how much there is, and how many GPUs would do.
+    """
+    found = memory(deployment, 1, utilisation)
+    if found.weights_fit is not False:
+        return
+    gpu, parallel = deployment.gpu, deployment.parallel
+    weights, usable = found.weights or 0.0, found.usable or 0.0
+    enough = fewest_gpus(deployment.architecture, gpu, utilisation)
+    many = f"; tp = {enough} is the smallest that does" if enough and enough > parallel.gpus else ""
+    count = f"{parallel.gpus} x " if parallel.gpus > 1 else "one "
+    raise EstimateError(
+        f"{deployment.architecture.name} does not fit on {count}{gpu.name} ({layout_name(parallel)}): "
+        f"{weights / 1e9:.1f} GB of weights and {WORKSPACE_BYTES / 1e9:g} GB of workspace a GPU, "
+        f"{usable / 1e9:.1f} GB usable ({utilisation:.0%} of {gpu.memory_gb:g} GB){many}"
+    )
+
+
+def layout_name(parallel: Parallel) -> str:
+    """Return a layout as people write it, such as ``tp=4`` or ``tp=2+pp=2``; ``ep`` says its data-parallel copies."""
+    parts = [f"{degree}={value}" for degree, value in (("tp", parallel.tp), ("pp", parallel.pp)) if value > 1]
+    if parallel.ep > 1:
+        parts.append(f"ep={parallel.ep}")
+    elif parallel.dp > 1:
+        parts.append(f"dp={parallel.dp}")
+    return "+".join(parts) or "tp=1"

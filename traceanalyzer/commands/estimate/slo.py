@@ -1,0 +1,140 @@
+"""The largest batch that keeps the limits on TTFT and TPOT."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.schedule import Served, Traffic, steady
+from traceanalyzer.commands.estimate.step_time import StepTimes
+
+MOST_BATCH = 8192
+"""Beyond this no batch is tried."""
+
+
+@dataclass(frozen=True)
+class Slo:
+    """Limits that 99 % of requests have to keep; null is no limit.
+
+    Attributes:
+        ttft_ns: on the time to the first token.
+        tpot_ns: on the time between the others.
+        source: where the limits come from.
+    """
+
+    ttft_ns: float | None
+    tpot_ns: float | None
+    source: str
+
+    def broken_by(self, served: Served) -> str | None:
+        """Return which limit is not kept, ``ttft`` or ``tpot``; null if all are."""
+        if self.tpot_ns is not None and served.tpot_p99_ns is not None and served.tpot_p99_ns > self.tpot_ns:
+            return "tpot"
+        return "ttft" if self.ttft_ns is not None and served.ttft_p99_ns > self.ttft_ns else None
+
+
+def _preset(ttft_ms: float | None, tpot_ms: float, source: str) -> Slo:
+    return Slo(None if ttft_ms is None else ttft_ms * 1e6, tpot_ms * 1e6, source)
+
+
+MLPERF = "MLPerf Inference, 99 % quantiles"
+PRESETS = {
+    "mlperf-llama2-70b-server": _preset(2000, 200, MLPERF),
+    "mlperf-llama2-70b-interactive": _preset(450, 40, MLPERF),
+    "mlperf-llama3.1-8b-server": _preset(None, 100, f"{MLPERF}; its limit on TTFT is not among the known ones"),
+    "mlperf-llama3.1-8b-interactive": _preset(None, 30, f"{MLPERF}; its limit on TTFT is not among the known ones"),
+}
+"""Limits of public benchmarks by name."""
+
+LIMIT = re.compile(r"(ttft|tpot)\s*=\s*(\d+(?:\.\d+)?|\.\d+)\s*(s|ms|us|µs)", re.IGNORECASE)
+UNIT_NS = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3}
+
+
+def parse_slo(text: str) -> Slo:
+    """Read limits such as ``ttft=2s,tpot=200ms``, or take a preset by its name.
+
+    Raises:
+        EstimateError: saying what can be written.
+    """
+    preset = PRESETS.get(text.strip().lower())
+    if preset:
+        return preset
+    limits: dict[str, float] = {}
+    for part in text.split(","):
+        found = LIMIT.fullmatch(part.strip())
+        if not found:
+            raise EstimateError(
+                f"limits are written as ttft=2s,tpot=200ms (s, ms or us), or are one of {', '.join(PRESETS)}: "
+                f"not {part.strip()!r}"
+            )
+        name, value = found[1].lower(), float(found[2]) * UNIT_NS[found[3].lower()]
+        if name in limits or value <= 0:
+            raise EstimateError(f"the limit on {name} must be above 0 and given once")
+        limits[name] = value
+    return Slo(limits.get("ttft"), limits.get("tpot"), "as asked for")
+
+
+@dataclass(frozen=True)
+class LargestBatch:
+    """The result of a search.
+
+    Attributes:
+        batch: the largest that keeps the limits and fits in memory; 0 where not even one sequence does.
+        served: what clients see at it; null for 0.
+        limited_by: what the next larger batch breaks: ``ttft``, ``tpot``, ``memory``, ``tokens`` (more sequences than
+            a step has tokens) or ``search`` (nothing, up to the largest one tried).
+    """
+
+    batch: int
+    served: Served | None
+    limited_by: str
+
+
+def largest_batch(
+    times: StepTimes, isl: int, osl: int, slo: Slo, budget: int, held: int | None, most: int = MOST_BATCH
+) -> LargestBatch:
+    """Search the largest batch, simulating each tried one step by step.
+
+    TTFT and TPOT are taken to grow with the batch.
+
+    Args:
+        times: of the deployment's rounds.
+        isl: tokens of a prompt.
+        osl: tokens of an answer.
+        slo: the limits.
+        budget: max_num_batched_tokens of each data-parallel rank.
+        held: sequences that the KV cache holds; null is no limit.
+        most: the largest batch to try.
+    """
+    ceilings = {"memory": held, "tokens": budget * times.deployment.parallel.dp, "search": most}
+    named, top = min(((name, value) for name, value in ceilings.items() if value is not None), key=lambda c: c[1])
+    seen: dict[int, Served] = {}
+
+    def breaks(batch: int) -> str | None:
+        seen[batch] = steady(times, Traffic(isl, osl, batch), budget)
+        return slo.broken_by(seen[batch])
+
+    batch, limit = _last_kept(breaks, top)
+    return LargestBatch(batch, seen.get(batch), limit or named)
+
+
+def _last_kept(breaks: Callable[[int], str | None], top: int) -> tuple[int, str | None]:
+    """Return the largest number up to ``top`` that breaks nothing, and what the next one breaks (null at the top)."""
+    good, bad, why = 0, None, None
+    trial = 1
+    while bad is None and good < top:
+        found = breaks(min(trial, top))
+        if found:
+            bad, why = min(trial, top), found
+        else:
+            good, trial = min(trial, top), trial * 2
+    while bad is not None and bad - good > 1:
+        middle = (good + bad) // 2
+        found = breaks(middle)
+        if found:
+            bad, why = middle, found
+        else:
+            good = middle
+    return good, why

@@ -1,0 +1,114 @@
+"""The tables of a trace that ``export`` writes to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from traceanalyzer.commands.blocks import view as blocks
+from traceanalyzer.commands.hotspots import view as hotspot_report
+from traceanalyzer.commands.hotspots.compute import hotspots
+from traceanalyzer.commands.idle import view as idle_report
+from traceanalyzer.commands.idle.compute import idle
+from traceanalyzer.commands.roofline import view as roofline_report
+from traceanalyzer.discovery import bare_analyses
+from traceanalyzer.roofline import Request, Roofline, RooflineError
+from traceanalyzer.roofline.attempt import roofline_or_reason
+from traceanalyzer.roofline.bounds import bounds_by
+from traceanalyzer.segment import Segmentation, segment
+from traceanalyzer.show.frame_table import in_us
+from traceanalyzer.trace import Trace
+
+NAMES = ("steps", "blocks", "kernels", "roles", "gaps", "roofline", "events")
+DEFAULT = NAMES[:-1]
+"""Tables written without being asked for; ``events`` has a row a kernel."""
+
+
+STEP_COLUMNS = (
+    *("device", "step", "label", "source", "phase", "complete", "requests", "tokens", "kv_tokens"),
+    *("start_us", "end_us", "span_us", "kernel_sum_us", "busy_us", "idle_before_us"),
+    *("events", "kernels", "blocks", "period_blocks", "method", "confidence"),
+)
+EVENT_COLUMNS = (
+    *("device", "stream", "step", "section", "block", "role", "category", "name"),
+    *("start_us", "dur_us", "launch_us", "correlation"),
+)
+
+
+@dataclass(frozen=True)
+class TableData:
+    """A table: its name, its columns in order, and rows that may lack some. Times in µs."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[Mapping[str, Any], ...]
+
+    def frame(self) -> pl.DataFrame:
+        """Return it as a frame; columns without any value are of text."""
+        data = {column: [row.get(column) for row in self.rows] for column in self.columns}
+        frame = pl.DataFrame(data, strict=False, infer_schema_length=None)
+        return frame.with_columns(pl.selectors.by_dtype(pl.Null).cast(pl.String))
+
+
+def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | None = None) -> list[TableData]:
+    """Make the tables asked for; the roofline only where it can be made.
+
+    A phase limits every table but ``gaps``, and those of analyses, to its steps; kernels and roles to the complete
+    ones, as ``hotspots`` does.
+
+    Args:
+        trace: one rank's trace.
+        names: some of NAMES, or of analyses that declare themselves.
+        request: what the user states of model, GPU, workload and phase.
+
+    Raises:
+        RooflineError: what is stated contradicts the trace, or it has no complete step of the phase.
+    """
+    asked = set(names)
+    stated = request or Request()
+    cut = segment(trace).only(phase=stated.phase)
+    if stated.phase is not None and not cut.steps["complete"].any():
+        raise RooflineError(f"the trace has no complete {stated.phase} step")
+    # As in ``hotspots``: without a phase the bounds are of all complete steps, where the roofline is of one phase.
+    every_step = replace(stated, every_phase=True)
+    held = roofline_or_reason(trace, every_step)[0] if asked & {"kernels", "roles"} else None
+    makers: dict[str, Callable[[], TableData | None]] = {
+        "steps": lambda: TableData("steps", STEP_COLUMNS, tuple(in_us(cut.steps)[1])),
+        "blocks": lambda: TableData("blocks", blocks.CSV_COLUMNS, tuple(blocks.csv_rows([(trace.rank, cut)]))),
+        "kernels": lambda: _ranking(trace, "kernel", stated.phase, held),
+        "roles": lambda: _ranking(trace, "role", stated.phase, held),
+        "gaps": lambda: TableData("gaps", idle_report.CSV_COLUMNS, tuple(idle_report.document(idle(trace))["gaps"])),
+        "roofline": lambda: _roofline(trace, stated),
+        "events": lambda: TableData("events", EVENT_COLUMNS, tuple(_events(cut))),
+    }
+    made = [makers[name]() for name in NAMES if name in asked]
+    return [*(one for one in made if one is not None), *_of_analyses(trace, asked)]
+
+
+def _of_analyses(trace: Trace, asked: set[str]) -> list[TableData]:
+    found = {name: in_us(one.load()(trace)) for name, one in bare_analyses().items() if name in asked}
+    return [TableData(name, columns, tuple(rows)) for name, (columns, rows) in found.items()]
+
+
+def _ranking(trace: Trace, by: str, phase: str | None, held: Roofline | None) -> TableData:
+    """Rows as ``hotspots`` gives them, by time, with what the roofline of the same steps says of them."""
+    found = hotspots(trace, by=by, phase=phase)
+    bounds = bounds_by(held, by) if held is not None else {}
+    rows = hotspot_report.document(found, [], {}, bounds)["rows"]
+    return TableData(f"{by}s", hotspot_report.CSV_COLUMNS, tuple(rows))
+
+
+def _roofline(trace: Trace, request: Request) -> TableData | None:
+    held = roofline_or_reason(trace, request)[0]
+    if held is None:
+        return None
+    return TableData("roofline", roofline_report.CSV_COLUMNS, tuple(roofline_report.csv_rows(held)))
+
+
+def _events(cut: Segmentation) -> list[dict[str, Any]]:
+    events = cut.events.with_columns(category=pl.col("cat").cast(pl.String), name=pl.col("name").cast(pl.String))
+    columns = [*EVENT_COLUMNS[:8], "start_ns", "dur_ns", "launch_ns", "correlation"]
+    return in_us(events.sort("start_ns", "index").select(columns))[1]

@@ -1,0 +1,145 @@
+"""``traceanalyzer hotspots``: which kernels, roles or families the time goes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from traceanalyzer.cli.common import (
+    emit_csv,
+    emit_json,
+    open_one,
+    paths_argument,
+    rank_option,
+    refuse_both,
+    show_warnings,
+    table_options,
+    warnings_of,
+)
+from traceanalyzer.cli.plotting import plot_option, save_plot
+from traceanalyzer.words import GROUPINGS, PHASES
+
+if TYPE_CHECKING:
+    from traceanalyzer.commands.hotspots.compute import Hotspots
+    from traceanalyzer.roofline.bounds import Bound
+    from traceanalyzer.trace import Trace
+
+MOST_BARS = 30
+"""Bars that a plot has at most."""
+
+
+@click.command()
+@paths_argument
+@click.option("--by", type=click.Choice(GROUPINGS), default="kernel", show_default=True, help="What a row is.")
+@click.option("--phase", type=click.Choice(PHASES), help="Only the complete steps of this phase.")
+@click.option("--step", type=click.IntRange(min=0), help="Only the step of this index, as `ingest` numbers them.")
+@rank_option
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+@click.option(
+    "--triton-cache",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The TRITON_CACHE_DIR of the server: adds tile, warps, stages, registers and spills of its kernels.",
+)
+@click.option("--model", help="A built-in name or a config.json: adds bound, share of roof and headroom.")
+@click.option("--gpu", help="The GPU to hold kernels against, where the trace does not tell; `gpus` lists those known.")
+@plot_option
+@table_options
+def hotspots(
+    paths: tuple[str, ...],
+    by: str,
+    phase: str | None,
+    step: int | None,
+    rank: int | None,
+    limit: int,
+    triton_cache: Path | None,
+    model: str | None,
+    gpu: str | None,
+    plot: Path | None,
+    as_json: bool,
+    as_csv: bool,
+    no_cache: bool,
+) -> None:
+    """Rank kernels by total time, with count, mean, share, percentiles, tile and time per step.
+
+    With --model or --gpu by headroom: the time a step that lies above the roofline's floor.
+    """
+    from traceanalyzer.commands.hotspots import view as report
+    from traceanalyzer.commands.hotspots.advice import advice
+    from traceanalyzer.commands.hotspots.compute import hotspots as rank_kernels
+    from traceanalyzer.roofline.triton_cache import compiled_kernels, spill_findings
+    from traceanalyzer.show.terminal import console
+
+    refuse_both(as_json, as_csv)
+    trace = open_one(paths, rank=rank, no_cache=no_cache)
+    _refuse_other_phase(trace, step, phase)
+    try:
+        found = rank_kernels(trace, by=by, phase=phase, step=step)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    compiled = compiled_kernels(trace, triton_cache) if triton_cache else {}
+    bounds: dict[str, Bound] = {}
+    if model or gpu:
+        found, bounds = with_bounds(trace, found, by, step, (model, gpu))
+    show_warnings(warnings_of(trace))
+    if plot is not None:
+        from traceanalyzer.commands.hotspots.plot import kernels_by_time
+
+        save_plot(kernels_by_time(found, by, limit=min(limit or MOST_BARS, MOST_BARS)), plot)
+    if as_csv:
+        emit_csv(report.CSV_COLUMNS, report.document(found, [], compiled, bounds)["rows"])
+        return
+    spills = spill_findings(found.rows, compiled) if by == "kernel" else []
+    findings = [*spills, *advice(trace, phase=phase, step=step)]
+    if as_json:
+        emit_json(report.document(found, findings, compiled, bounds))
+        return
+    screen = console()
+    screen.print(report.render(found, findings, compiled, bounds, by, limit or found.rows.height, screen.width, step))
+
+
+def _refuse_other_phase(trace: Trace, step: int | None, phase: str | None) -> None:
+    """Stop with a usage error where --step names a step of another phase than --phase."""
+    if step is None or phase is None:
+        return
+    from traceanalyzer.segment import segment
+
+    steps = segment(trace).only(step=step).steps
+    phases = steps["phase"].unique(maintain_order=True).to_list()
+    if phases and phase not in phases:
+        raise click.UsageError(f"no step fits --step and --phase: the phase of step {step} is {' or '.join(phases)}")
+
+
+def with_bounds(
+    trace: Trace, found: Hotspots, by: str, step: int | None, stated: tuple[str | None, str | None]
+) -> tuple[Hotspots, dict[str, Bound]]:
+    """Return the ranking by headroom, and the bound of each group.
+
+    Args:
+        trace: the trace.
+        found: the ranking by time.
+        by: what a row is.
+        step: the step looked at, if only one.
+        stated: model and GPU as the user states them.
+
+    Raises:
+        click.UsageError: model or GPU is not known, or the model does not fit what is stated of it.
+    """
+    from traceanalyzer.cli.request_options import given_gpu, given_model
+    from traceanalyzer.commands.hotspots.headroom import by_headroom
+    from traceanalyzer.roofline import Request, RooflineError, roofline
+    from traceanalyzer.roofline.bounds import bounds_by
+
+    request = Request(
+        model=given_model(stated[0]),
+        gpu=given_gpu(stated[1], None),
+        phase=found.phase,
+        step=step,
+        every_phase=True,
+    )
+    try:
+        bounds = bounds_by(roofline(trace, request), by)
+    except RooflineError as error:
+        raise click.UsageError(str(error)) from error
+    return by_headroom(found, bounds), bounds

@@ -1,0 +1,154 @@
+"""When the GPU does nothing, whether the host is to blame, and what the host does meanwhile.
+
+A gap is a stretch between the first and last device event of a device in which none runs. The event that ends it
+tells the cause: if its launch was issued during the gap, the GPU waited for the host; if before, it waited for
+something else (a dependency, a copy, the launch itself).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from traceanalyzer.commands.idle.host import host_time
+from traceanalyzer.intervals import union_ns
+from traceanalyzer.notebook import NotebookView
+from traceanalyzer.problems import TraceWarning
+from traceanalyzer.segment import segment
+from traceanalyzer.show.frame_columns import IDLE_GAPS, IDLE_HOST, IDLE_TOTALS
+from traceanalyzer.trace import Trace
+
+PLACES = ("between steps", "inside step", "outside steps")
+CAUSES = ("host", "device", "unknown")
+
+
+@dataclass(frozen=True, eq=False)
+class Idle(NotebookView):
+    """The gaps of a trace.
+
+    Attributes:
+        gaps: one row a gap, longest first: device, start_ns, dur_ns, place (one of PLACES), cause (one of CAUSES),
+            step, block (of the event that ends it), before and after (names of the events around it),
+            host_ns (part of it before the launch that ends it was issued; null where that launch is unknown).
+        host: what the launching threads did during gaps caused by the host: place, name, inside (the enclosing
+            annotation), total_ns; only the innermost of nested host events counts, so that rows add up.
+        totals: by device: span_ns, busy_ns, idle_ns (null where kernels were not recorded), steps (complete ones).
+        warnings: what stands against reading the gaps as idle time.
+    """
+
+    gaps: pl.DataFrame
+    host: pl.DataFrame
+    totals: pl.DataFrame
+    warnings: tuple[TraceWarning, ...]
+
+    @property
+    def by_cause(self) -> pl.DataFrame:
+        """One row for each place and cause, in the order of PLACES and CAUSES: gaps, total_ns."""
+        return (
+            self.gaps.group_by("place", "cause")
+            .agg(gaps=pl.len(), total_ns=pl.col("dur_ns").sum())
+            .sort(_rank_in("place", PLACES), _rank_in("cause", CAUSES))
+        )
+
+    @property
+    def by_kernel(self) -> pl.DataFrame:
+        """One row for each event name that ends gaps (``after``), place and cause, largest total first.
+
+        Columns gaps, longest_ns and total_ns beside these three.
+        """
+        return (
+            self.gaps.group_by("after", "place", "cause", maintain_order=True)
+            .agg(gaps=pl.len(), longest_ns=pl.col("dur_ns").max(), total_ns=pl.col("dur_ns").sum())
+            .sort("total_ns", descending=True, maintain_order=True)
+        )
+
+
+def _rank_in(column: str, order: tuple[str, ...]) -> pl.Expr:
+    return pl.col(column).replace_strict(list(order), range(len(order)), return_dtype=pl.Int8)
+
+
+def idle(trace: Trace) -> Idle:
+    """Find the gaps on every device of a trace.
+
+    A graph launch without recorded kernels means that the device's time is unknown: then ``idle_ns`` is null and no
+    gap that overlaps such a launch is listed.
+    """
+    cut = segment(trace)
+    if trace.cpu_only:
+        warning = TraceWarning("idle_unknown", "no GPU work was recorded, so idle time is unknown")
+        gaps, host, totals = (pl.DataFrame(schema=schema) for schema in (IDLE_GAPS, IDLE_HOST, IDLE_TOTALS))
+        return Idle(gaps, host, totals, (warning,))
+    unrecorded = unrecorded_launches(trace)
+    gaps = _gaps(cut.events)
+    warnings: list[TraceWarning] = []
+    if unrecorded.height:
+        first = unrecorded["start_ns"].min()
+        gaps = gaps.filter(pl.col("start_ns") + pl.col("dur_ns") < first)
+        warnings.append(
+            TraceWarning(
+                "kernels_not_recorded",
+                f"{unrecorded.height} graph launches have no kernels in the trace: the GPU's time after the first of "
+                "them is unknown, not idle (graph kernels are recorded only when the profiler traces graph nodes)",
+                count=unrecorded.height,
+            )
+        )
+    totals = _totals(cut.events, cut.steps)
+    if unrecorded.height:
+        totals = totals.with_columns(idle_ns=pl.lit(None, dtype=pl.Int64))
+    return Idle(gaps.sort("dur_ns", descending=True), host_time(trace, gaps), totals, tuple(warnings))
+
+
+def unrecorded_launches(trace: Trace) -> pl.DataFrame:
+    """Graph launches of which the trace holds no device event, except the last one a cut-off recording may lose."""
+    correlations = trace.device_events["correlation"].drop_nulls().unique()
+    graphs = trace.launches.filter(pl.col("name").cast(pl.String).str.contains("(?i)GraphLaunch"))
+    return graphs.filter(~pl.col("correlation").is_in(correlations.implode()), pl.int_range(pl.len()) < pl.len() - 1)
+
+
+def _gaps(events: pl.DataFrame) -> pl.DataFrame:
+    end = pl.col("start_ns") + pl.col("dur_ns")
+    reached = end.cum_max().shift(1).over("device")
+    step_before = pl.col("step").shift(1).over("device")
+    gap_start = pl.col("gap_start")
+    host = (pl.min_horizontal("launch_ns", "start_ns") - gap_start).clip(lower_bound=0)
+    return (
+        events.select("device", "start_ns", "dur_ns", "index", "name", "step", "block", "launch_ns", "correlation")
+        .sort("device", "start_ns", "index")
+        .with_columns(gap_start=reached, step_before=step_before, before=pl.col("name").shift(1).over("device"))
+        .filter(pl.col("start_ns") > gap_start)
+        .with_columns(
+            dur_ns=pl.col("start_ns") - gap_start,
+            place=pl.when(pl.col("step").is_null() | pl.col("step_before").is_null())
+            .then(pl.lit("outside steps"))
+            .when(pl.col("step") == pl.col("step_before"))
+            .then(pl.lit("inside step"))
+            .otherwise(pl.lit("between steps")),
+            host_ns=pl.when(pl.col("launch_ns").is_not_null()).then(host),
+        )
+        .with_columns(
+            cause=pl.when(pl.col("host_ns").is_null())
+            .then(pl.lit("unknown"))
+            .when(pl.col("host_ns") > 0)
+            .then(pl.lit("host"))
+            .otherwise(pl.lit("device")),
+            start_ns=gap_start,
+            before=pl.col("before").cast(pl.String),
+            after=pl.col("name").cast(pl.String),
+        )
+        .select(list(IDLE_GAPS))
+    )
+
+
+def _totals(events: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    end = pl.col("start_ns") + pl.col("dur_ns")
+    complete = steps.filter("complete").group_by("device").agg(steps=pl.len().cast(pl.Int64))
+    return (
+        events.select("device", "start_ns", "dur_ns")
+        .sort("device", "start_ns")
+        .group_by("device", maintain_order=True)
+        .agg(span_ns=end.max() - pl.col("start_ns").min(), busy_ns=union_ns())
+        .with_columns(idle_ns=pl.col("span_ns") - pl.col("busy_ns"))
+        .join(complete, on="device", how="left")
+        .with_columns(pl.col("steps").fill_null(0))
+    )

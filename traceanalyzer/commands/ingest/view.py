@@ -1,0 +1,225 @@
+"""The overview of traces, as the contract's JSON and as text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from traceanalyzer.commands.ingest.compute import Timeline
+from traceanalyzer.problems import TraceWarning
+from traceanalyzer.show.terminal import table
+from traceanalyzer.trace import TraceSet
+from traceanalyzer.wording import (
+    duration,
+    percent,
+    plural,
+    us,
+    visible,
+)
+
+SCHEMA = "traceanalyzer/summary/1"
+TOP_KERNELS_SHOWN = 10
+AXES = ("dp", "pp", "tp", "ep", "dcp")
+"""Dimensions of a parallel layout that names of traces may hold."""
+
+
+def document(
+    traces: TraceSet, engine: str, timelines: Iterable[Timeline], warnings: Iterable[TraceWarning]
+) -> dict[str, Any]:
+    """Return the JSON document of ``ingest``."""
+    told = [warning.to_dict() for warning in warnings]
+    return {
+        "schema": SCHEMA,
+        "status": "warning" if told else "ok",
+        "sources": [asdict(source) for source in traces.sources],
+        "warnings": told,
+        "engine": engine,
+        "world_size": traces.world_size,
+        "missing_ranks": traces.missing_ranks,
+        "timelines": [_timeline(timeline) for timeline in timelines],
+    }
+
+
+def _timeline(t: Timeline) -> dict[str, Any]:
+    return {
+        "synthetic": t.synthetic,
+        "rank": t.rank,
+        "device": t.device,
+        "device_name": t.device_name.name,
+        "device_name_source": t.device_name.source,
+        "parallel": None if t.parallel is None else {axis: t.parallel.get(axis) for axis in AXES},
+        "kernels": t.kernels,
+        "kernel_sum_us": us(t.kernel_sum_ns),
+        "busy_us": us(t.busy_ns),
+        "span_us": us(t.span_ns),
+        "memcpy_us": us(t.memcpy_ns),
+        "memset_us": us(t.memset_ns),
+        "comm_sum_us": us(t.comm_sum_ns),
+        "comm_exposed_us": us(t.comm_exposed_ns),
+        "graph_launches": t.graph_launches,
+        "kernels_without_step": {"count": t.outside_kernels, "sum_us": us(t.outside_sum_ns)},
+        "top_kernels": [
+            {"name": row["name"], "count": row["count"], "total_us": us(row["total_ns"]), "share": row["share"]}
+            for row in t.top_kernels.head(TOP_KERNELS_SHOWN).iter_rows(named=True)
+        ],
+        "step_source": t.step_source,
+        "steps": [_step(row) for row in t.steps.iter_rows(named=True)],
+    }
+
+
+def _step(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "index": row["step"],
+        "label": row["label"],
+        "phase": row["phase"],
+        "complete": row["complete"],
+        "requests": row["requests"],
+        "tokens": row["tokens"],
+        "kernels": row["kernels"],
+        "kernel_sum_us": us(row["kernel_sum_ns"]),
+        "busy_us": us(row["busy_ns"]),
+        "span_us": us(row["span_ns"]),
+        "idle_before_us": us(row["idle_before_ns"]),
+        "blocks": row["blocks"],
+        "kv_tokens": row["kv_tokens"],
+        "confidence": row["confidence"],
+    }
+
+
+def effort_line(traces: TraceSet) -> str:
+    """Say what reading took, for a person: bytes of text, time, speed, peak memory, worker processes."""
+    effort = traces.effort
+    if effort is None:
+        return "reading: not measured"
+    if not effort.text_bytes:
+        return (
+            f"read from the cache or a store in {effort.seconds:.2f} s; peak memory {effort.peak_bytes / 1e6:,.0f} MB"
+        )
+    speed = effort.text_bytes / 1e6 / effort.seconds if effort.seconds else 0.0
+    by = plural(effort.processes, "worker process") if effort.processes else "one process"
+    return (
+        f"read {effort.text_bytes / 1e6:,.1f} MB of JSON in {effort.seconds:.2f} s ({speed:,.0f} MB/s) with {by}; "
+        f"peak memory {effort.peak_bytes / 1e6:,.0f} MB"
+    )
+
+
+ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "transformers": "Transformers"}
+
+
+NEXT = ("hotspots", "blocks", "roofline", "idle")
+
+
+def _argument(path: str) -> str:
+    return visible(shlex.quote(path))
+
+
+def render(engine: str, timelines: Iterable[Timeline], console: Console, next_path: str) -> Group:
+    """Return the overview as text: a section a device, then what to run next.
+
+    Commands are one a line, also beyond the width, so that they can be pasted: print without cropping.
+    """
+    parts: list[Any] = []
+    shown = list(timelines)
+    for timeline in shown:
+        parts += [*_section(timeline, engine, console.width), Text()]
+    parts.append(Text("Next", style="bold"))
+    lines = _next(shown, _argument(next_path))
+    return Group(*parts, *(Text(f"  traceanalyzer {line}", no_wrap=True, overflow="ignore") for line in lines))
+
+
+def _next(timelines: Sequence[Timeline], path: str) -> list[str]:
+    """Command lines that go on from here; of several ranks most commands look at one, which has to be named."""
+    ranks = sorted({t.rank for t in timelines if t.rank is not None})
+    several = len(ranks) > 1
+    shown = [t for t in timelines if t.rank == ranks[0]] if several else timelines
+    rank = f" --rank {ranks[0]}" if several else ""
+    lines = [f"{command} {path}{rank}{_phase_option(shown) if command == 'hotspots' else ''}" for command in NEXT]
+    return [f"ranks {path}", *lines] if several else lines
+
+
+def _phase_option(timelines: Sequence[Timeline]) -> str:
+    """Decode steps are what most come for; without any, all steps are looked at together."""
+    decodes = any((t.steps.filter("complete")["phase"] == "decode").any() for t in timelines)
+    return " --phase decode" if decodes else ""
+
+
+def _section(t: Timeline, engine: str, width: int) -> list[Any]:
+    where = ["SYNTHETIC, generated and not recorded"] if t.synthetic else []
+    if t.rank is not None:
+        where.append(f"rank {t.rank}")
+    where.append("CPU (leaf ops stand in for kernels)" if t.device is None else _device(t))
+    title = Text(" · ".join([ENGINE_NAMES.get(engine, "engine unknown"), *where]), style="bold")
+    unit = "leaf ops" if t.device is None else "kernels"
+    busy_share = t.busy_ns / t.span_ns if t.span_ns else None
+    facts = [
+        ("steps", _steps_line(t)),
+        ("blocks", _blocks_line(t.steps)),
+        (unit, f"{t.kernels:,} in {duration(t.kernel_sum_ns)}; {_graphs(t)}"),
+        ("busy", f"{duration(t.busy_ns)} of {duration(t.span_ns)} ({percent(busy_share)}), {_rest(t)}"),
+    ]
+    if t.memcpy_ns or t.memset_ns:
+        facts.append(("copies", f"{duration(t.memcpy_ns)}, memsets {duration(t.memset_ns)}"))
+    if t.comm_sum_ns:
+        facts.append(("comm", f"{duration(t.comm_sum_ns)}, of which {duration(t.comm_exposed_ns)} exposed"))
+    if t.outside_kernels:
+        facts.append(("outside", f"{t.outside_kernels:,} {unit} of no step, {duration(t.outside_sum_ns)}"))
+    grid = Table.grid(padding=(0, 2, 0, 2))
+    for name, value in facts:
+        grid.add_row(Text(f"  {name}"), Text(value))
+    rows = [
+        (row["name"], f"{row['count']:,}", duration(row["total_ns"]), percent(row["share"]))
+        for row in t.top_kernels.head(TOP_KERNELS_SHOWN).iter_rows(named=True)
+    ]
+    heading = "top leaf ops" if t.device is None else "top kernels"
+    return [title, grid, Text(), table((heading, "count", "total", "share"), rows, name_column=0, width=width)]
+
+
+def _rest(t: Timeline) -> str:
+    rest = duration(t.span_ns - t.busy_ns)
+    return f"{rest} between leaf ops (dispatch, Python, waiting)" if t.device is None else f"idle {rest}"
+
+
+def _device(t: Timeline) -> str:
+    name = t.device_name.name or "GPU of unknown model"
+    how = " (recognised by its size)" if t.device_name.source == "fingerprint" else ""
+    return f"{visible(name)}{how} · device {t.device}"
+
+
+def _graphs(t: Timeline) -> str:
+    return plural(t.graph_launches, "graph launch") if t.graph_launches else "no graph launches"
+
+
+def _steps_line(t: Timeline) -> str:
+    if t.steps.is_empty():
+        return "none found"
+    complete = t.steps.filter("complete")
+    phases = complete.group_by("phase", maintain_order=True).agg(
+        count=pl.len(), span=pl.col("span_ns").median(), requests=pl.col("requests").unique().sort()
+    )
+    parts = []
+    for row in phases.iter_rows(named=True):
+        batches = [str(r) for r in row["requests"] if r is not None]
+        batch = f" of batch {', '.join(batches[:4])}{' ...' if len(batches) > 4 else ''}" if batches else ""
+        phase = "" if row["phase"] == "unknown" else f"{row['phase']} "
+        parts.append(f"{plural(row['count'], phase + 'step')}{batch}, median {duration(row['span'])}")
+    partial = t.steps.height - complete.height
+    if partial:
+        parts.append(f"{plural(partial, 'partial step')} (left out of averages)")
+    return "; ".join(parts) + f" [{t.step_source}]"
+
+
+def _blocks_line(steps: pl.DataFrame) -> str:
+    complete = steps.filter("complete", pl.col("phase") != "dummy")
+    counts = complete["blocks"].drop_nulls().unique().sort().to_list()
+    if not counts or counts == [0]:
+        return "none found"
+    lowest = complete["confidence"].min()
+    sure = "" if not isinstance(lowest, float) else f" (confidence {lowest:.2f})"
+    return f"{' or '.join(str(count) for count in counts)} transformer blocks a step{sure}"

@@ -1,0 +1,160 @@
+"""Which kernel made a rank late for a collective.
+
+Since a group's last call, all its ranks had the same work to do. What the late rank's kernels took longer
+than the same kernels of the other ranks (median), kernel by kernel, explains its delay; what no kernel explains is
+idle time: the host launched late.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from traceanalyzer.commands.ranks.waiting import LATE_NS
+
+EXPLAINED_CALLS = 1000
+"""Calls of each group that are explained: those with the longest waits."""
+
+CAUSE_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),  # ranks as JSON text
+    "rank": pl.Int32(),  # the late one
+    "name": pl.String(),  # the kernel; null: idle
+    "role": pl.String(),  # of that kernel; null where idle
+    "calls": pl.Int64(),  # for which it was the largest cause
+    "extra_ns": pl.Int64(),  # that it took beyond the others' median, in those calls
+    "own_ns": pl.Int64(),  # its time on the late rank, in those calls; null where idle
+    "others_ns": pl.Float64(),  # median of its time on the others, summed; null where idle
+    "wait_ns": pl.Int64(),  # longest wait of those calls, summed
+}
+"""One row a late rank and kernel, largest first."""
+
+
+def causes(events: pl.DataFrame, calls: pl.DataFrame, called: pl.DataFrame) -> pl.DataFrame:
+    """Explain late arrivals: those of each group's EXPLAINED_CALLS longest waits.
+
+    Args:
+        events: events.EVENT_COLUMNS with ``event``, its row number.
+        calls: collectives (no point-to-point transfers) as waiting.split returns them.
+        called: group, rank, start_ns, event of all collectives, those without a partner included: a call ends the
+            work before it also where it could not be paired.
+
+    Returns:
+        Columns of CAUSE_SCHEMA.
+    """
+    of_group = {group: own for (group,), own in called.group_by("group")}
+    found = [
+        _causes_in(events, own, of_group[str(group)]) for (group,), own in calls.group_by("group", maintain_order=True)
+    ]
+    order = ["wait_ns", "group", "rank", "name", "role"]
+    return (
+        pl.concat(found).sort(order, descending=[True, *[False] * 4], nulls_last=True)
+        if found
+        else pl.DataFrame(schema=CAUSE_SCHEMA)
+    )
+
+
+def _causes_in(events: pl.DataFrame, calls: pl.DataFrame, called: pl.DataFrame) -> pl.DataFrame:
+    ordered = (
+        calls.group_by("call")
+        .agg(
+            at=pl.col("start_ns").min(),
+            late=pl.col("late").first(),
+            longest=pl.col("wait_ns").max(),
+            typical=pl.col("wait_ns").filter(pl.col("rank") != pl.col("late")).median(),
+        )
+        .sort("at", "call")
+        .with_row_index("turn")
+    )
+    late = (
+        ordered.filter(pl.col("late").is_not_null())
+        .sort("longest", "turn", descending=[True, False])
+        .head(EXPLAINED_CALLS)
+    )
+    if late.is_empty():
+        return pl.DataFrame(schema=CAUSE_SCHEMA)
+    turns = calls.join(ordered.select("call", "turn"), on="call").select("event", "turn")
+    work = _work_before(events, called.join(turns, on="event", how="left"), late["turn"])
+    compared = _compared(work, late.select("turn", "late"))
+    by_name = compared.group_by("turn", "rank", "name", "role").agg(
+        extra_ns=pl.col("extra_ns").sum(),
+        own_ns=pl.col("dur_ns").sum(),
+        others_ns=pl.col("others_ns").sum(),
+    )
+    explained = by_name.group_by("turn").agg(explained=pl.col("extra_ns").sum())
+    idle = (
+        late.join(explained, on="turn", how="left")
+        .with_columns(extra_ns=pl.col("typical") - pl.col("explained").fill_null(0))
+        .select(
+            "turn",
+            pl.col("late").alias("rank"),
+            pl.lit(None, dtype=pl.String).alias("name"),
+            pl.lit(None, dtype=pl.String).alias("role"),
+            "extra_ns",
+            own_ns=pl.lit(None, dtype=pl.Int64),
+            others_ns=pl.lit(None, dtype=pl.Float64),
+        )
+    )
+    candidates = pl.concat(
+        [by_name.select(idle.columns).with_columns(pl.col("name", "role").cast(pl.String)), idle],
+        how="vertical_relaxed",
+    )
+    top = (
+        candidates.sort("extra_ns", "name", "role", descending=[True, False, False], nulls_last=True)
+        .group_by("turn", maintain_order=True)
+        .first()
+    )
+    own_group = calls["group"][0]
+    return (
+        top.filter(pl.col("extra_ns") >= LATE_NS)
+        .join(late.select("turn", "longest"), on="turn")
+        .group_by("rank", "name", "role")
+        .agg(
+            calls=pl.len().cast(pl.Int64),
+            extra_ns=pl.col("extra_ns").sum().round().cast(pl.Int64),
+            own_ns=pl.when(pl.col("own_ns").count() > 0).then(pl.col("own_ns").sum()),
+            others_ns=pl.when(pl.col("others_ns").count() > 0).then(pl.col("others_ns").sum()),
+            wait_ns=pl.col("longest").sum(),
+        )
+        .with_columns(group=pl.lit(own_group))
+        .select(pl.col(name).cast(dtype) for name, dtype in CAUSE_SCHEMA.items())
+    )
+
+
+def _work_before(events: pl.DataFrame, called: pl.DataFrame, turns: pl.Series) -> pl.DataFrame:
+    """The events of the group's ranks that run before one of the turns, each with the turn it runs before.
+
+    Args:
+        events: of any rank.
+        called: rank, start_ns, event, turn of the group's calls; the turn is null where a call was not paired.
+        turns: those to explain.
+    """
+    parts = []
+    marks = {rank: part for (rank,), part in called.sort("start_ns").group_by("rank", maintain_order=True)}
+    own = events.filter(pl.col("rank").is_in(called["rank"].unique().implode()))
+    for (rank,), part in own.group_by("rank", maintain_order=True):
+        following = np.searchsorted(marks[rank]["start_ns"].to_numpy(), part["start_ns"].to_numpy(), side="left")
+        ends = pl.Series(following, dtype=pl.Int64)
+        turn = marks[rank]["turn"].gather(ends.replace(marks[rank].height, None))
+        parts.append(part.with_columns(turn.alias("turn")).filter(pl.col("turn").is_in(turns.implode())))
+    return (
+        pl.concat(parts)
+        .join(called.select("event"), on="event", how="anti")
+        .select("rank", "start_ns", "dur_ns", "name", "role", "turn")
+    )
+
+
+def _compared(work: pl.DataFrame, late: pl.DataFrame) -> pl.DataFrame:
+    """The late ranks' kernels beside the median of the same kernels on the other ranks.
+
+    Kernels of one name are counted back from the call, because recordings need not begin at the same kernel.
+    """
+    numbered = work.join(late, on="turn").with_columns(
+        k=pl.int_range(pl.len()).reverse().over("turn", "rank", "name"),
+    )
+    own = numbered.filter(pl.col("rank") == pl.col("late"))
+    others = (
+        numbered.filter(pl.col("rank") != pl.col("late"))
+        .group_by("turn", "name", "k")
+        .agg(others_ns=pl.col("dur_ns").median())
+    )
+    return own.join(others, on=["turn", "name", "k"]).with_columns(extra_ns=pl.col("dur_ns") - pl.col("others_ns"))

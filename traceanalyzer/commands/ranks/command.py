@@ -1,0 +1,64 @@
+"""``traceanalyzer ranks``: waiting, late ranks, pipeline stages and expert load of a job of many ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from traceanalyzer.cli.common import (
+    emit_csv,
+    emit_json,
+    open_inputs,
+    paths_argument,
+    refuse_both,
+    show_warnings,
+    table_options,
+)
+from traceanalyzer.cli.plotting import plot_option, save_plot
+
+
+@click.command()
+@paths_argument
+@click.option("--hta", is_flag=True, help="Also show what HolisticTraceAnalysis says of the same events.")
+@click.option("--limit", type=click.IntRange(min=0), default=16, show_default=True, help="Rows shown; 0 shows all.")
+@plot_option
+@table_options
+def ranks(
+    paths: tuple[str, ...],
+    hta: bool,
+    limit: int,
+    plot: Path | None,
+    as_json: bool,
+    as_csv: bool,
+    no_cache: bool,
+) -> None:
+    """Compare the ranks of a job: transfer and waiting of collectives, late ranks, pipeline stages, experts.
+
+    PATH is a directory or archive with one trace a rank, or the traces themselves.
+    """
+    from traceanalyzer.commands.ranks import view as report
+    from traceanalyzer.commands.ranks.compute import compare, warnings_of_job
+    from traceanalyzer.show.terminal import console
+
+    refuse_both(as_json, as_csv)
+    traces = open_inputs(paths, no_cache=no_cache)
+    found = compare(traces)
+    opinion = None
+    if hta:
+        from traceanalyzer.commands.ranks.hta import second_opinion
+
+        opinion = second_opinion(found)
+    warnings = warnings_of_job(traces, found)
+    show_warnings(warnings)
+    if plot is not None:
+        from traceanalyzer.commands.ranks.plot import time_by_rank
+
+        save_plot(time_by_rank(found), plot)
+    if as_json:
+        emit_json(report.document(traces, found, warnings, opinion))
+    elif as_csv:
+        emit_csv(report.CSV_COLUMNS, report.per_rank(found))
+    else:
+        screen = console()
+        screen.print(report.render(traces, found, limit, screen.width, opinion))

@@ -1,0 +1,220 @@
+"""The whole comparison of ranks: traces in, one frozen result out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import polars as pl
+
+from traceanalyzer.commands.ranks.causes import causes
+from traceanalyzer.commands.ranks.clocks import BASE_TIME, Clocks, align
+from traceanalyzer.commands.ranks.collective_groups import with_groups
+from traceanalyzer.commands.ranks.dummies import dummy_steps
+from traceanalyzer.commands.ranks.experts import Experts, find_experts
+from traceanalyzer.commands.ranks.exposure import EXPOSURE_COLUMNS, exposure
+from traceanalyzer.commands.ranks.job_layout import Layout, find_layout
+from traceanalyzer.commands.ranks.members import (
+    DUPLICATE_RANK,
+    Member,
+    Membership,
+    membership,
+)
+from traceanalyzer.commands.ranks.pairing import PAIRED_SCHEMA, pair
+from traceanalyzer.commands.ranks.rank_events import rank_events
+from traceanalyzer.commands.ranks.stages import Pipeline, find_pipeline, layers_of
+from traceanalyzer.commands.ranks.transfers import pipeline_transfers
+from traceanalyzer.commands.ranks.waiting import split, totals, waits
+from traceanalyzer.notebook import NotebookView
+from traceanalyzer.problems import TraceWarning
+from traceanalyzer.trace import TraceSet
+
+_CALL_COLUMNS = (
+    "rank",
+    "start_ns",
+    "dur_ns",
+    "step",
+    "counts",
+    "bytes",
+    "event",
+    "name",
+    "kind",
+    "members",
+    "direction",
+)
+_PAIRED_INPUT = ("group", "kind", "rank", "step", "start_ns", "dur_ns", "counts", "bytes", "event")
+
+
+@dataclass(frozen=True, eq=False)
+class RankComparison(NotebookView):
+    """Ranks side by side. Times in ns.
+
+    Attributes:
+        membership: the ranks analysed, the missing ones, and what was left out.
+        layout: dp, pp, tp, ep sizes and each rank's place.
+        clocks: how the ranks' clocks were aligned.
+        collectives: by kind and group: calls, transfer_ns, late_wait_ns, known_bytes, known_ns.
+        waits: by kind, group and rank: wait_ns, late_calls, caused_ns.
+        causes: columns of causes.CAUSE_SCHEMA.
+        bases: by group, how it is known which ranks share it.
+        unpaired: by kind, group and rank: calls without a partner on the other ranks.
+        per_rank: rank, the columns of exposure.EXPOSURE_COLUMNS, stage, layers; over the whole recording.
+        by_step: rank, step, the columns of exposure.EXPOSURE_COLUMNS; complete steps that are no dummies.
+        per_step: their sums by rank, ``steps`` and ``wait_ns``.
+        pipeline, experts: null where the job has none.
+        dummies: rank, steps, dummy_steps, dummy_ns; only ranks that ran a dummy step.
+        calls: every paired call and rank, as waiting.split returns them, with the ``step`` of its rank.
+        warnings: what stands against the comparison; ``warnings_of_job`` adds those of the traces.
+    """
+
+    membership: Membership
+    layout: Layout
+    clocks: Clocks
+    collectives: pl.DataFrame
+    waits: pl.DataFrame
+    causes: pl.DataFrame
+    bases: dict[str, str]
+    unpaired: pl.DataFrame
+    per_rank: pl.DataFrame
+    by_step: pl.DataFrame
+    per_step: pl.DataFrame
+    pipeline: Pipeline | None
+    experts: Experts | None
+    dummies: pl.DataFrame
+    calls: pl.DataFrame
+    warnings: tuple[TraceWarning, ...]
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The ranks analysed, ascending."""
+        return self.membership.members
+
+    @property
+    def ranks(self) -> list[int]:
+        """Their numbers."""
+        return [member.rank for member in self.members]
+
+
+def compare(traces: TraceSet) -> RankComparison:
+    """Compare the ranks of a job.
+
+    Raises:
+        TraceError: several traces, and none tells its rank.
+    """
+    chosen = membership(traces)
+    members = chosen.members
+    ranks = [member.rank for member in members]
+    events = rank_events(members).with_row_index("event")
+    layout, told = find_layout(members, chosen.world_size, events)
+    based = all(member.trace.metadata.base_time_ns is not None for member in members)
+    collectives, transfers, bases = _calls(events, layout, ranks)
+    shifts_known = based or all(member.trace.metadata.base_time_ns is None for member in members)
+    both = pl.concat([collectives, transfers])
+    paired, unpaired = pair(both, clocks_agree=shifts_known) if both.height else _none()
+    clocks = align(paired, ranks, based=based)
+    if any(clocks.offsets_ns.values()):
+        shift = pl.col("rank").replace_strict(clocks.offsets_ns, return_dtype=pl.Int64)
+        events, both, paired = (f.with_columns(pl.col("start_ns") + shift) for f in (events, both, paired))
+    calls = split(paired).join(events.select("event", "step"), on="event", how="left", maintain_order="left")
+    is_transfer = pl.col("event").is_in(transfers["event"].implode())
+    by_step = exposure(events.filter("counts"), ["rank", "step"])
+    layers = layers_of(members)
+    stage_of = {rank: place["pp"] for rank, place in layout.coordinates.items()}
+    kernels = events.filter("is_kernel")
+    return RankComparison(
+        membership=chosen,
+        layout=layout,
+        clocks=clocks,
+        collectives=totals(calls),
+        waits=waits(calls),
+        causes=causes(kernels, calls.filter(~is_transfer), both.filter(~is_transfer)),
+        bases=bases,
+        unpaired=unpaired,
+        per_rank=_per_rank(events, ranks, stage_of, layers),
+        by_step=by_step,
+        per_step=_per_step(by_step, events, calls, ranks),
+        pipeline=find_pipeline(events, calls.filter(is_transfer), layout, layers),
+        experts=find_experts(events, calls, stage_of),
+        dummies=dummy_steps(members),
+        calls=calls,
+        warnings=(*chosen.warnings, *told, *_about_pairs(unpaired, clocks, paired)),
+    )
+
+
+def warnings_of_job(traces: TraceSet, found: RankComparison) -> tuple[TraceWarning, ...]:
+    """Return everything odd about the traces of a job, each once: the input, the comparison, and each rank's file.
+
+    The input's own word on a rank that occurs twice is left out: the comparison says which trace it took instead.
+    """
+    told = [warning for warning in traces.warnings if warning.code != DUPLICATE_RANK]
+    own = [
+        warning if warning.source else warning.at(member.path)
+        for member in found.members
+        for warning in member.trace.metadata.warnings
+    ]
+    return tuple(dict.fromkeys([*told, *found.warnings, *own]))
+
+
+def _calls(events: pl.DataFrame, layout: Layout, ranks: list[int]) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str]]:
+    """Collectives and point-to-point transfers with their groups, and how the groups are known."""
+    calls = events.filter("is_comm").select(_CALL_COLUMNS)
+    is_transfer = pl.col("kind") == "send_recv"
+    transfers = calls.filter(is_transfer)
+    rest = calls.filter(~is_transfer)
+    if layout.size("pp") < 2:
+        # NCCL runs an all-to-all as grouped sends and receives.
+        rest = pl.concat([rest, transfers.with_columns(kind=pl.lit("all_to_all"))]).sort("rank", "start_ns")
+        transfers = transfers.clear()
+    grouped, bases = with_groups(rest, layout, ranks)
+    directed = pipeline_transfers(transfers, layout)
+    bases |= dict.fromkeys(directed["group"].unique().to_list(), "neighbouring stages of the layout")
+    return grouped.select(_PAIRED_INPUT), directed.select(_PAIRED_INPUT), bases
+
+
+def _none() -> tuple[pl.DataFrame, pl.DataFrame]:
+    left = {"group": pl.String, "kind": pl.String, "rank": pl.Int32, "calls": pl.UInt32}
+    return pl.DataFrame(schema=PAIRED_SCHEMA), pl.DataFrame(schema=left)
+
+
+def _per_rank(
+    events: pl.DataFrame, ranks: list[int], stage_of: dict[int, int], layers: dict[int, int | None]
+) -> pl.DataFrame:
+    known = pl.DataFrame(
+        {"rank": ranks, "stage": [stage_of.get(rank) for rank in ranks], "layers": [layers[rank] for rank in ranks]},
+        schema={"rank": pl.Int32, "stage": pl.Int32, "layers": pl.Int64},
+    )
+    return known.join(exposure(events, ["rank"]), on="rank", how="left").sort("rank")
+
+
+def _per_step(by_step: pl.DataFrame, events: pl.DataFrame, calls: pl.DataFrame, ranks: list[int]) -> pl.DataFrame:
+    """Sums over the steps that count, by rank."""
+    sums = by_step.group_by("rank").agg(pl.len().alias("steps"), pl.col(*EXPOSURE_COLUMNS).sum())
+    waited = (
+        calls.join(events.filter("counts").select("event"), on="event", how="semi")
+        .group_by("rank")
+        .agg(pl.col("wait_ns").sum())
+    )
+    base = pl.DataFrame({"rank": ranks}, schema={"rank": pl.Int32})
+    return (
+        base.join(sums, on="rank", how="left")
+        .join(waited, on="rank", how="left")
+        .with_columns(pl.exclude("rank").fill_null(0))
+        .sort("rank")
+    )
+
+
+def _about_pairs(unpaired: pl.DataFrame, clocks: Clocks, paired: pl.DataFrame) -> list[TraceWarning]:
+    warnings = []
+    shared = unpaired.filter(
+        pl.col("group").map_elements(lambda text: len(json.loads(text)) > 1, return_dtype=pl.Boolean)
+    )
+    if shared.height:
+        count = int(shared["calls"].sum())
+        message = "communication kernels have no partner on the other ranks of their group and are left out of waiting"
+        warnings.append(TraceWarning("unpaired_calls", message, count=count))
+    if clocks.unaligned and paired.height and clocks.method != BASE_TIME:
+        named = ", ".join(str(rank) for rank in clocks.unaligned)
+        warnings.append(
+            TraceWarning("clock_unaligned", f"no collective ties the clocks of ranks {named} to the others")
+        )
+    return warnings

@@ -1,0 +1,293 @@
+"""The comparison in words: where the ranks lose time to each other, through which kernel, and what that is worth."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
+
+from traceanalyzer.commands.ranks.compute import RankComparison
+from traceanalyzer.commands.ranks.job_layout import AXES, Layout
+from traceanalyzer.names import short_name
+
+NOTABLE_SHARE = 0.01
+"""Shares of a step below this are not worth a sentence."""
+
+STANDS_OUT = 0.6
+"""Share of the waiting that one rank must cause to be called the late one; evenly spread lateness has no culprit."""
+
+
+LONGEST_NAME = 80
+"""Characters of a kernel's name in a sentence."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement.
+
+    Attributes:
+        code: a stable lower-case identifier.
+        message: a sentence for a person.
+        worth_ns: what could be won a step at most; null where that cannot be told.
+        worth_share: the same over the step's time.
+    """
+
+    code: str
+    message: str
+    worth_ns: float | None = None
+    worth_share: float | None = None
+
+
+def findings(found: RankComparison) -> tuple[Finding, ...]:
+    """Say what a comparison shows, what limits it first, then the largest worth first."""
+    limits = [*_missing(found), *_single(found), *_incomplete(found), *_unequal(found), *_silent(found)]
+    told = [*_communication(found), *_pipeline(found), *_experts(found), *_dummies(found)]
+    return (*limits, *sorted(told, key=lambda finding: -(finding.worth_ns or 0)))
+
+
+def _missing(found: RankComparison) -> list[Finding]:
+    missing = found.membership.missing
+    if not missing:
+        return []
+    are = f"{_named(list(missing))} {'is' if len(missing) == 1 else 'are'} missing"
+    if len(found.members) == 1:
+        return [Finding("missing_ranks", are)]
+    return [
+        Finding(
+            "missing_ranks",
+            f"{are}: transfer and waiting are told among the other ranks only, and the late one may be missing",
+        )
+    ]
+
+
+def _single(found: RankComparison) -> list[Finding]:
+    if len(found.members) > 1:
+        return []
+    return [
+        Finding("single_rank", "only one rank is at hand: its communication cannot be split into transfer and waiting")
+    ]
+
+
+def _incomplete(found: RankComparison) -> list[Finding]:
+    if len(found.members) > 1 and found.per_step["steps"].sum() == 0:
+        return [Finding("no_steps", "no complete step was found: shares of a step cannot be told")]
+    return []
+
+
+def _unequal(found: RankComparison) -> list[Finding]:
+    """Ranks of one stage that run different numbers of layers: no replicas of each other."""
+    if not found.layout.coordinates:
+        return []
+    told = []
+    for (stage,), own in found.per_rank.drop_nulls("layers").group_by("stage", maintain_order=True):
+        counts = own.group_by("layers").agg(pl.col("rank").sort()).sort("layers")
+        if counts.height < 2:
+            continue
+        listed = ", ".join(f"{layers} on {_named(ranks)}" for layers, ranks in counts.iter_rows())
+        where = f" of stage {stage}" if found.layout.size("pp") > 1 else ""
+        message = (
+            f"the ranks{where} ran different numbers of layers ({listed}): not the same model, or not the same job"
+        )
+        told.append(Finding("unequal_layers", message))
+    return told
+
+
+def _named(ranks: list[int]) -> str:
+    named = ", ".join(map(str, ranks[:16])) + (f" and {len(ranks) - 16} more" if len(ranks) > 16 else "")
+    return f"rank {named}" if len(ranks) == 1 else f"ranks {named}"
+
+
+def _silent(found: RankComparison) -> list[Finding]:
+    if len(found.members) < 2 or found.calls.height or found.unpaired.height:
+        return []
+    return [Finding("no_communication", "no communication between these ranks was recorded")]
+
+
+def axis_of(found: RankComparison, group: str) -> str | None:
+    """Name the axis of the layout whose group this is: tp, pp, dp, ep; null where none fits."""
+    ranks = tuple(json.loads(group))
+    layout: Layout = found.layout
+    if not layout.coordinates:
+        return None
+    basis = found.bases.get(group, "")
+    order = sorted(("tp", "dp", "pp", "ep"), key=lambda axis: not basis.startswith(axis))
+    for axis in order:
+        groups = set(layout.groups(axis).values())
+        if ranks in groups and (axis != "ep" or (layout.sizes.get("ep") or 0) > 1):
+            return axis
+    if any(abs(layout.coordinates[a]["pp"] - layout.coordinates[b]["pp"]) == 1 for a, b in pairwise(ranks)):
+        return "pp"
+    return None
+
+
+def _communication(found: RankComparison) -> list[Finding]:
+    """One sentence an axis: share of the step, part that is waiting, the late rank and its kernel, both worths."""
+    calls = found.calls.filter("counts")
+    if calls.is_empty() or found.per_step["span_ns"].sum() == 0:
+        return []
+    axes = {group: axis_of(found, group) or "?" for group in calls["group"].unique().to_list()}
+    labelled = calls.with_columns(axis=pl.col("group").cast(pl.String).replace_strict(axes, return_dtype=pl.String))
+    told = []
+    for (axis,), own in labelled.filter(pl.col("axis") != "pp").group_by("axis", maintain_order=True):
+        finding = _of_axis(found, str(axis), own)
+        if finding is not None:
+            told.append(finding)
+    return told
+
+
+def _of_axis(found: RankComparison, axis: str, own: pl.DataFrame) -> Finding | None:
+    # Steps whose calls could not be paired would thin out the shares.
+    here = found.by_step.join(own, on=["rank", "step"], how="semi")
+    span = float(here["span_ns"].sum())
+    communicating = float(own["dur_ns"].sum())
+    if not span or communicating / span < NOTABLE_SHARE:
+        return None
+    step_ns, steps = span / here.height, here.height / here["rank"].n_unique()
+    visible = min(1.0, float(here["exposed_comm_ns"].sum()) / max(1.0, float(here["comm_ns"].sum())))
+    share = communicating * visible / span
+    waiting = float(own["wait_ns"].sum()) / communicating
+    link = float(own["transfer_ns"].sum()) * visible / span
+    size, at_hand = found.layout.sizes.get(axis), f"{len(json.loads(own['group'][0]))} ranks"
+    label = at_hand if axis == "?" else f"{axis.upper()} {size}" if size else f"{axis.upper()} ({at_hand} at hand)"
+    begun = f"{label}: {_percent(share)} of the step is communication"
+    if _lacks_ranks(found, axis, own):
+        # What the ranks at hand take alike may be waiting for one that is missing.
+        message = (
+            f"{begun}, at least {_percent(waiting)} of that waiting{_culprit(found, own, waiting)}; "
+            f"a faster link wins at most {_percent(link)}"
+        )
+        return Finding("communication", message)
+    longest = own.group_by("group", "call").agg(pl.col("wait_ns").max()).group_by("group").agg(pl.col("wait_ns").sum())
+    together = _mean(longest["wait_ns"]) / steps * visible
+    message = (
+        f"{begun}, {_percent(waiting)} of that waiting{_culprit(found, own, waiting)}; "
+        f"all ranks arriving together wins at most {_percent(together / step_ns)}, "
+        f"a faster link at most {_percent(link)}"
+    )
+    return Finding("communication", message, together, together / step_ns)
+
+
+def _lacks_ranks(found: RankComparison, axis: str, own: pl.DataFrame) -> bool:
+    """Whether a rank of these groups has no trace."""
+    if not found.membership.missing:
+        return False
+    sizes = [len(json.loads(group)) for group in own["group"].unique().to_list()]
+    whole = found.layout.sizes.get(axis)
+    return whole is None or min(sizes) < whole
+
+
+def _culprit(found: RankComparison, own: pl.DataFrame, waiting: float) -> str:
+    """Who is waited for and why, as the middle of a sentence."""
+    late = own.filter(pl.col("late").is_not_null())
+    if waiting < NOTABLE_SHARE or late.is_empty():
+        return ""
+    each = late.group_by("call").agg(
+        pl.col("group").first(), rank=pl.col("late").first(), caused=pl.col("wait_ns").max()
+    )
+    caused = (
+        each.group_by("group", "rank")
+        .agg(pl.col("caused").sum(), calls=pl.len())
+        .with_columns(share=pl.col("caused") / pl.col("caused").sum().over("group"))
+        .sort(["caused", "rank"], descending=[True, False])
+    )
+    group, rank, share, last = caused.select("group", "rank", "share", "calls").row(0)
+    where = "" if own["group"].n_unique() == 1 else f" in its group of {len(json.loads(group))}"
+    if share < STANDS_OUT:
+        return f", for no rank in particular (rank {rank}, the latest, causes {_percent(share)}{where})"
+    calls = own.filter(pl.col("group") == group)["call"].n_unique()
+    text = f", mostly for rank {rank} (last in {last} of {calls} calls{where})"
+    why = found.causes.filter(pl.col("rank") == rank, pl.col("group").is_in(own["group"].unique().to_list()))
+    return f"{text}, {_because(why.row(0, named=True))}" if why.height else text
+
+
+def _because(cause: dict[str, object]) -> str:
+    if cause["name"] is None:
+        return "which idles before it arrives: its launches come late"
+    name = short_name(str(cause["name"]), LONGEST_NAME)
+    what = name if cause["role"] in (None, "other") else f"{cause['role']} ({name})"
+    own, others = cause["own_ns"], cause["others_ns"]
+    if isinstance(own, int) and isinstance(others, float) and others > 0:
+        return f"whose {what} takes {_percent(own / others - 1)} longer"
+    return f"whose {what} takes longer"
+
+
+def _pipeline(found: RankComparison) -> list[Finding]:
+    pipeline = found.pipeline
+    if pipeline is None:
+        return []
+    layers = " + ".join("?" if count is None else str(count) for count in pipeline.layers)
+    text = f"PP {len(pipeline.layers)} ({layers} layers)"
+    stages = pipeline.stages
+    if pipeline.bubble_share is None or stages.is_empty():
+        return [Finding("pipeline", f"{text}: no complete step to tell its bubbles from")]
+    cycle = _mean(stages["cycle_ns"])
+    busiest = float((stages["work_ns"] + stages["transfer_ns"]).max() or 0)  # type: ignore[arg-type]
+    waiting = stages.sort("wait_ns", descending=True).row(0, named=True)
+    won = max(0.0, cycle - busiest)
+    message = (
+        f"{text}: stages are without work for {_percent(pipeline.bubble_share)} of their cycle of {_us(cycle)}"
+        f"{_waits_in_transfer(waiting)}; with enough batches in flight a cycle takes at least {_us(busiest)}, "
+        f"the time of the busiest stage"
+    )
+    return [Finding("pipeline_bubble", message, won, won / cycle if cycle else None)]
+
+
+def _waits_in_transfer(stage: dict[str, object]) -> str:
+    wait = stage["wait_ns"]
+    if not isinstance(wait, float) or wait <= 0:
+        return ""
+    return f" (stage {stage['stage']} spends {_us(wait)} of it waiting in send and receive)"
+
+
+def _experts(found: RankComparison) -> list[Finding]:
+    experts = found.experts
+    if experts is None or experts.max_over_mean is None or len(experts.per_rank_ns) < 2:
+        return []
+    if experts.max_over_mean < 1 + NOTABLE_SHARE:
+        return []
+    step_ns = _mean(found.by_step["span_ns"])
+    share = experts.excess_ns / step_ns if step_ns else None
+    waited = experts.mean_combine_wait_ns
+    text = f"; the ranks wait {_us(waited)} a step for it in the exchange after" if waited else ""
+    message = (
+        f"experts: rank {experts.busiest} computes {experts.max_over_mean:.2f} times the mean "
+        f"(variation {_percent(experts.coefficient_of_variation)}){text}; even load wins at most {_percent(share)}"
+    )
+    return [Finding("expert_imbalance", message, experts.excess_ns, share)]
+
+
+def _dummies(found: RankComparison) -> list[Finding]:
+    told = []
+    for row in found.dummies.iter_rows(named=True):
+        place = found.layout.coordinates.get(row["rank"])
+        who = f"rank {row['rank']}" + (f" (dp {place['dp']})" if place and found.layout.size("dp") > 1 else "")
+        message = (
+            f"{who} ran {row['dummy_steps']} of {row['steps']} steps without requests, "
+            f"{_us(row['dummy_ns'] / row['dummy_steps'])} each: it had no work of its own"
+        )
+        told.append(Finding("dummy_steps", message))
+    return told
+
+
+def layout_words(layout: Layout) -> str:
+    """The layout in a few words, such as ``tp 4 x pp 2``."""
+    if layout.source is None:
+        return "unknown"
+    used = [f"{axis} {layout.sizes.get(axis) or '?'}" for axis in reversed(AXES) if layout.sizes.get(axis) != 1]
+    return " x ".join(used) or "one rank"
+
+
+def _mean(values: pl.Series) -> float:
+    """The mean; 0 of nothing."""
+    mean = values.mean()
+    return float(mean) if isinstance(mean, int | float) else 0.0
+
+
+def _percent(share: float | None) -> str:
+    return "n/a" if share is None else f"{share * 100:.0f} %" if share >= 0.1 else f"{share * 100:.1f} %"
+
+
+def _us(ns: float) -> str:
+    return f"{ns / 1e6:,.2f} ms" if ns >= 1e6 else f"{ns / 1e3:,.1f} µs"

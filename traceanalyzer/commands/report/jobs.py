@@ -1,0 +1,249 @@
+"""Sections on more than one trace: what changed, ranks side by side, serving results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import polars as pl
+
+from traceanalyzer.commands.diff.compute import change
+from traceanalyzer.commands.diff.plot import change_by_role
+from traceanalyzer.commands.ranks.compute import RankComparison
+from traceanalyzer.commands.ranks.plot import time_by_rank
+from traceanalyzer.commands.ranks.rank_findings import findings, layout_words
+from traceanalyzer.commands.ranks.view import (
+    collectives,
+    most_often_late,
+    per_rank,
+    ranks_in_short,
+)
+from traceanalyzer.commands.report.figures import plot
+from traceanalyzer.commands.report.gather import ServingView, Sides
+from traceanalyzer.commands.report.page_parts import (
+    Fact,
+    Facts,
+    Part,
+    PlotPart,
+    Section,
+    Text,
+    bullets,
+    section,
+    table,
+)
+from traceanalyzer.commands.report.page_tables import Spec, build
+from traceanalyzer.commands.serving.plot import throughput_curves
+from traceanalyzer.commands.serving.view import HEADLINE, SHOW_COLUMNS, show_rows
+from traceanalyzer.problems import TraceError
+from traceanalyzer.serving.series import Series
+from traceanalyzer.wording import (
+    MINUS,
+    duration,
+    plural,
+    signed,
+    visible,
+)
+
+MOST_ROWS = 300
+
+
+def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
+    """What changed, by role and by kernel position."""
+    found = sides.diff
+    rows = found.rows.with_columns(
+        how=pl.struct("name_before", "name_after").map_elements(
+            lambda pair: change(pair["name_before"], pair["name_after"]), return_dtype=pl.String
+        )
+    ).filter(pl.col("delta_ns").abs() >= 0.5)
+    roles = rows.group_by("role").agg(pl.col("before_ns", "after_ns", "delta_ns").sum())
+    by_role = [
+        Spec("role", "text", lambda row: row["role"] or "other"),
+        Spec("before", "time", "before_ns"),
+        Spec("after", "time", "after_ns"),
+        Spec("change", "time", "delta_ns"),
+        Spec("of the change", "share", lambda row: row["delta_ns"] / _delta(sides)),
+    ]
+    by_kernel = [
+        Spec("role", "text", lambda row: row["role"] or "other"),
+        Spec("kernel before", "name", "name_before"),
+        Spec(
+            "kernel after", "name", lambda row: row["name_after"] if row["name_after"] != row["name_before"] else None
+        ),
+        Spec("what changed", "text", "how"),
+        Spec("where", "text", _where),
+        Spec("before", "time", "before_ns"),
+        Spec("after", "time", "after_ns"),
+        Spec("change", "time", "delta_ns"),
+    ]
+    ordered = roles.sort([pl.col("delta_ns").abs(), pl.col("role")], descending=[True, False])
+    largest = ordered.head(4).select("role", "delta_ns").rows()
+    told = ", ".join(f"{role} {signed(delta, MINUS)}" for role, delta in largest)
+    figure = plot(change_by_role(found), "change", f"Bars: change of a step's device time by role. Largest: {told}.")
+    phases = [
+        f"{row['phase']}{_batch(row['requests'])}: {row['steps_before']} before, {row['steps_after']} after"
+        for row in found.matched.iter_rows(named=True)
+    ]
+    return section(
+        "changes",
+        "What changed",
+        [
+            Facts(figures),
+            PlotPart(figure),
+            table(build("change-roles", "Device time of a step by role", by_role, ordered.to_dicts())),
+            table(
+                build(
+                    "change-kernels",
+                    "Device time of a step by kernel position, largest change first",
+                    by_kernel,
+                    rows.to_dicts(),
+                    limit=MOST_ROWS,
+                    filterable=True,
+                )
+            ),
+            Text(
+                f"Not in any row: {signed(found.unattributed_ns, MINUS)}. Steps compared: {'; '.join(phases)}. "
+                "Kernels are paired by section, kind of block, role and order, not by name.",
+                "note",
+            ),
+        ],
+    )
+
+
+def _batch(requests: int | None) -> str:
+    return "" if requests is None else f" of batch {requests}"
+
+
+def _delta(sides: Sides) -> float:
+    return (sides.diff.after_step_ns - sides.diff.before_step_ns) or 1.0
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    if row["section"] != "block":
+        return row["section"] or ""
+    return f"{row['blocks']} {row['block_kind'] + ' ' if row['block_kind'] else ''}blocks"
+
+
+def ranks_section(found: RankComparison | None) -> Section | None:
+    """Ranks side by side; null for a single one."""
+    if found is None:
+        return None
+    places = [Spec(axis, "count", axis) for axis in ("dp", "pp", "tp") if found.layout.size(axis) > 1]
+    specs = [
+        Spec("rank", "count", "rank"),
+        *places,
+        Spec("layers", "count", "layers"),
+        Spec("steps", "count", "steps"),
+        Spec("computing", "time", _ns("compute_us")),
+        Spec("communication", "time", _ns("comm_us")),
+        Spec("of which exposed", "time", _ns("exposed_comm_us")),
+        Spec("waiting", "time", _ns("wait_us")),
+        Spec("idle", "time", _ns("idle_us")),
+        Spec("first to last event", "time", _ns("span_us")),
+    ]
+    calls = [
+        Spec("collective", "text", "kind"),
+        Spec("ranks", "text", lambda row: ranks_in_short(row["ranks"])),
+        Spec("calls", "count", "calls"),
+        Spec("transfer", "time", _ns("transfer_us")),
+        Spec("waiting", "time", lambda row: sum(row["wait_us"].values()) * 1000),
+        Spec("last in most calls", "text", most_often_late),
+        Spec("bus GB/s", "number", "bus_gbps"),
+    ]
+    causes = [
+        Spec("late rank", "count", "rank"),
+        Spec("role", "text", "role"),
+        Spec("kernel", "name", lambda row: row["name"] or "(idle: launched late)"),
+        Spec("calls", "count", "calls"),
+        Spec("longer by", "time", "extra_ns"),
+        Spec("others waited", "time", "wait_ns"),
+    ]
+    parts: list[Part | None] = [
+        Text(
+            f"{plural(len(found.members), 'rank')}, layout {layout_words(found.layout)}; "
+            f"clocks by {found.clocks.method}."
+        ),
+        bullets([(_worth(finding.worth_ns), visible(finding.message)) for finding in findings(found)]),
+        PlotPart(plot(time_by_rank(found), "rankplot", "Bars: computing, exposed communication and idle time by rank")),
+        table(build("ranks-table", "Time of each rank over the recording", specs, per_rank(found))),
+        table(build("collectives", "Collectives", calls, collectives(found), limit=MOST_ROWS)),
+        table(build("causes", "What made ranks late", causes, found.causes.to_dicts(), limit=MOST_ROWS)),
+    ]
+    return section("ranks", "Ranks", parts)
+
+
+def _worth(worth_ns: float | None) -> str:
+    return "" if worth_ns is None else f"{duration(worth_ns)} a step:"
+
+
+def _ns(key: str) -> Callable[[Mapping[str, Any]], float | None]:
+    """Read a time in µs as the ns that columns of times take."""
+    return lambda row: None if row[key] is None else row[key] * 1000
+
+
+def serving_section(view: ServingView | None) -> Section | None:
+    """Tokens/s over concurrency, the figures at each load, and the comparison of two sides."""
+    if view is None:
+        return None
+    parts: list[Part | None] = []
+    try:
+        figure = throughput_curves(view.curves)
+        named = ", ".join(visible(name) for name in list(view.curves)[:6])
+        parts.append(
+            PlotPart(plot(figure, "serveplot", f"Curves: output tokens/s over concurrent requests, for {named}"))
+        )
+    except TraceError as error:
+        parts.append(Text(f"No plot: {error.reason}."))
+    parts += [_comparison(view), _loads(view)]
+    return section("serving", "Serving results", parts, short="Serving")
+
+
+def _loads(view: ServingView) -> Part | None:
+    rows = show_rows([Series(name, tuple(points)) for name, points in view.curves.items()])
+    titles = {"p99_e2el_ms": "P99 latency, ms", "p99_ttft_ms": "P99 TTFT, ms", "p99_tpot_ms": "P99 TPOT, ms"}
+    specs = [
+        Spec("result", "text", "result"),
+        Spec("concurrency", "number", "concurrency", 0),
+        Spec("request rate", "number", "request_rate", 2),
+        Spec("runs", "count", "runs"),
+        *(
+            Spec(
+                titles.get(key, f"{title}, ms" if key.endswith("_ms") else title),
+                "number",
+                key,
+                1 if key.endswith("_ms") else 2,
+            )
+            for key, title in SHOW_COLUMNS
+        ),
+        Spec("completed", "count", "completed"),
+        Spec("failed", "count", "failed"),
+    ]
+    return table(build("loads", "Results at each load; means, where runs were repeated", specs, rows, limit=MOST_ROWS))
+
+
+def _comparison(view: ServingView) -> Part | None:
+    compared = view.comparison
+    if compared is None:
+        return None
+    rows = [
+        {
+            "load": "any" if one.load.concurrency is None else f"{one.load.concurrency:g}",
+            "metric": HEADLINE[one.metric],
+            "before": None if one.before is None else one.before.mean,
+            "after": None if one.after is None else one.after.mean,
+            "change": None if one.percent is None else one.percent / 100,
+            "verdict": one.verdict or "not judged",
+        }
+        for one in compared.changes
+        if one.metric in HEADLINE
+    ]
+    specs = [
+        Spec("concurrency", "text", "load"),
+        Spec("metric", "text", "metric"),
+        Spec("before", "number", "before", 2),
+        Spec("after", "number", "after", 2),
+        Spec("change", "share", "change"),
+        Spec("verdict", "text", "verdict"),
+    ]
+    method = f"{compared.method[:1].upper()}{compared.method[1:]}."
+    fair = "" if compared.comparable else " The sides did not have the same work: no verdicts."
+    return table(build("compared", f"Before and after. {method}{fair}", specs, rows, filterable=True))

@@ -1,0 +1,138 @@
+"""What a page is made of: sections, and the parts that the templates know how to write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
+
+from traceanalyzer.commands.report.figures import Plot
+from traceanalyzer.commands.report.page_tables import Table
+from traceanalyzer.commands.report.strip import Strip
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A key figure: a name, a value, and what it rests on."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Key figures side by side."""
+
+    items: tuple[Fact, ...]
+    kind: ClassVar[str] = "facts"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; ``css`` holds ``note`` for small print, ``screen`` for what is not printed."""
+
+    text: str
+    css: str = ""
+    kind: ClassVar[str] = "text"
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of sentences, each with a short mark in front where it has one."""
+
+    items: tuple[tuple[str, str], ...]
+    kind: ClassVar[str] = "bullets"
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Command lines to run next, each with what it is for."""
+
+    items: tuple[tuple[str, str], ...]
+    kind: ClassVar[str] = "commands"
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A table."""
+
+    table: Table
+    kind: ClassVar[str] = "table"
+
+
+@dataclass(frozen=True)
+class PlotPart:
+    """A figure with its caption."""
+
+    plot: Plot
+    caption: str = ""
+    kind: ClassVar[str] = "plot"
+
+
+@dataclass(frozen=True)
+class StripPart:
+    """A strip of blocks."""
+
+    strip: Strip
+    kind: ClassVar[str] = "strip"
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Parts that are shown on request."""
+
+    summary: str
+    parts: tuple[Part, ...]
+    kind: ClassVar[str] = "folded"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two parts side by side where there is room."""
+
+    left: Part
+    right: Part
+    kind: ClassVar[str] = "pair"
+
+
+Part: TypeAlias = "Facts | Text | Bullets | Commands | TablePart | PlotPart | StripPart | Folded | Pair"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands below it; ``children`` are one level deeper; ``short`` is for navigation."""
+
+    id: str
+    title: str
+    short: str
+    parts: tuple[Part, ...]
+    children: tuple[Section, ...] = field(default=())
+
+
+def section(
+    identifier: str,
+    title: str,
+    parts: Sequence[Part | None],
+    children: Sequence[Section] = (),
+    short: str | None = None,
+) -> Section:
+    """Make a section, without the parts that are null."""
+    return Section(
+        identifier, title, short or title, tuple(part for part in parts if part is not None), tuple(children)
+    )
+
+
+def table(made: Table) -> TablePart | None:
+    """A table, or null where it has no rows."""
+    return TablePart(made) if made.rows else None
+
+
+def pair(left: Part | None, right: Part | None) -> Part | None:
+    """Two parts side by side, or the one there is."""
+    return Pair(left, right) if left is not None and right is not None else left or right
+
+
+def bullets(items: Sequence[tuple[str, str]]) -> Bullets | None:
+    """A list, or null where it is empty."""
+    return Bullets(tuple(items)) if items else None

@@ -1,0 +1,230 @@
+"""``traceanalyzer serving``: list and compare results of serving benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from traceanalyzer.cli.common import (
+    emit_csv,
+    emit_json,
+    json_option,
+    refuse_both,
+    show_warnings,
+)
+from traceanalyzer.cli.plotting import plot_option_of, save_plot
+
+if TYPE_CHECKING:
+    from traceanalyzer.problems import TraceWarning
+    from traceanalyzer.serving.serving_result import ServingResult
+    from traceanalyzer.serving.utilisation import Utilisation
+
+csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV, every metric in its own unit.")
+
+
+plot_option = plot_option_of("Draw output tokens/s over concurrency")
+
+
+@click.group()
+def serving() -> None:
+    """List and compare results of serving benchmarks.
+
+    Understood: result files of `vllm bench serve`, `bench latency`, `bench throughput` and SGLang's bench_serving
+    (JSON, JSON lines), folders of `vllm bench sweep`, their printed tables pasted as text, and CSV or Markdown tables.
+    """
+
+
+@serving.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@plot_option
+@click.option("--utilisation", "logs", multiple=True, metavar="LOG", help="nvidia-smi, amd-smi or DCGM log to average.")
+@json_option
+@csv_option
+def show(paths: tuple[str, ...], plot: Path | None, logs: tuple[str, ...], as_json: bool, as_csv: bool) -> None:
+    """Show results as a table over concurrencies, and check that their figures fit together."""
+    from traceanalyzer.commands.serving import view as report
+    from traceanalyzer.serving.read import read
+    from traceanalyzer.serving.result_checks import check, failed
+    from traceanalyzer.serving.series import series
+    from traceanalyzer.serving.utilisation import read_utilisation
+    from traceanalyzer.show.terminal import console
+
+    refuse_both(as_json, as_csv)
+    found = read(paths)
+    utilisation = {Path(log).name: read_utilisation(log) for log in logs}
+    warnings = [*found.warnings, *(w for result in found.results for w in check(result))]
+    warnings += failed(found.results)
+    show_warnings(warnings)
+    listed = series(found.results)
+    if plot is not None:
+        from traceanalyzer.commands.serving.plot import throughput_curves
+
+        save_plot(throughput_curves({one.name: one.points for one in listed}), plot)
+    if as_json:
+        emit_json(report.show_document(listed, utilisation, warnings))
+    elif as_csv:
+        rows = report.show_rows(listed)
+        emit_csv(report.show_csv_columns(rows), rows)
+    else:
+        screen = console()
+        screen.print(report.render_show(listed, utilisation, screen.width))
+
+
+@serving.command()
+@click.argument("sides", nargs=-1, required=True, metavar="BEFORE AFTER | --layouts NAME=PATH...")
+@click.option("--select-before", multiple=True, metavar="KEY=VALUE", help="Of BEFORE, only runs with this setting.")
+@click.option("--select-after", multiple=True, metavar="KEY=VALUE", help="Of AFTER, only runs with this setting.")
+@click.option(
+    "--layouts", is_flag=True, help="Compare named results, such as tp=DIR pp=DIR ep=DIR, by ranges of ratios."
+)
+@click.option("--reference", metavar="NAME", help="With --layouts: compare all others with this one only.")
+@plot_option
+@click.option(
+    "--utilisation",
+    "logs",
+    multiple=True,
+    metavar="NAME=LOG",
+    help="nvidia-smi, amd-smi or DCGM log to average; NAME is before, after or a layout.",
+)
+@json_option
+@csv_option
+def compare(
+    sides: tuple[str, ...],
+    select_before: tuple[str, ...],
+    select_after: tuple[str, ...],
+    layouts: bool,
+    reference: str | None,
+    plot: Path | None,
+    logs: tuple[str, ...],
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Compare two sides, each a file, a folder, a pattern or a list with commas.
+
+    Runs are paired by concurrency (or request rate); runs of the same load are repetitions, whose scatter tells a real
+    change from noise. Every metric knows whether higher or lower is better.
+    """
+    from traceanalyzer.serving.grouping import select
+    from traceanalyzer.serving.read import read
+
+    refuse_both(as_json, as_csv)
+    if layouts:
+        if select_before or select_after:
+            raise click.UsageError("--select-before and --select-after do not go with --layouts")
+        _compare_layouts(_named(sides, "--layouts"), reference, plot, logs, as_json=as_json, as_csv=as_csv)
+        return
+    if reference is not None:
+        raise click.UsageError("--reference goes with --layouts")
+    if len(sides) != 2:
+        raise click.UsageError(
+            f"expected BEFORE and AFTER, got {len(sides)} paths; join several files of a side with commas"
+        )
+    utilisation = _utilisation(logs, ("before", "after"))
+    before, after = (read(side) for side in sides)
+    _compare_sides(
+        select(before.results, select_before, "--select-before"),
+        select(after.results, select_after, "--select-after"),
+        [*before.warnings, *after.warnings],
+        utilisation,
+        plot,
+        as_json=as_json,
+        as_csv=as_csv,
+    )
+
+
+def _compare_sides(
+    before: tuple[ServingResult, ...],
+    after: tuple[ServingResult, ...],
+    warnings: list[TraceWarning],
+    utilisation: dict[str, Utilisation],
+    plot: Path | None,
+    *,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    from dataclasses import replace
+
+    from traceanalyzer.commands.serving import view as report
+    from traceanalyzer.serving.comparison import compare as compare_sides
+    from traceanalyzer.serving.grouping import group
+    from traceanalyzer.show.terminal import console
+
+    found = compare_sides(before, after)
+    found = replace(found, warnings=(*warnings, *found.warnings))
+    show_warnings(found.warnings)
+    if plot is not None:
+        from traceanalyzer.commands.serving.plot import throughput_curves
+
+        save_plot(throughput_curves({"before": group(before), "after": group(after)}), plot)
+    if as_json:
+        emit_json(report.comparison_document(found, utilisation))
+    elif as_csv:
+        emit_csv(report.COMPARE_CSV_COLUMNS, map(report.change_row, found.changes))
+    else:
+        screen = console()
+        screen.print(report.render_comparison(found, utilisation, screen.width))
+
+
+def _compare_layouts(
+    named: dict[str, str],
+    reference: str | None,
+    plot: Path | None,
+    logs: tuple[str, ...],
+    *,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    from dataclasses import replace
+
+    from traceanalyzer.commands.serving import layouts_view as report
+    from traceanalyzer.serving.grouping import group
+    from traceanalyzer.serving.layouts import compare_layouts
+    from traceanalyzer.serving.read import read
+    from traceanalyzer.show.terminal import console
+
+    if len(named) < 2:
+        raise click.UsageError("--layouts needs at least two NAME=PATH")
+    if reference is not None and reference not in named:
+        raise click.UsageError(f"--reference {reference} is not one of the layouts ({', '.join(named)})")
+    utilisation = _utilisation(logs, tuple(named))
+    read_sides = {name: read(path) for name, path in named.items()}
+    found = compare_layouts({name: side.results for name, side in read_sides.items()}, reference)
+    told = [warning for side in read_sides.values() for warning in side.warnings]
+    found = replace(found, warnings=(*told, *found.warnings))
+    show_warnings(found.warnings)
+    if plot is not None:
+        from traceanalyzer.commands.serving.plot import throughput_curves
+
+        save_plot(throughput_curves({name: group(side.results) for name, side in read_sides.items()}), plot)
+    if as_json:
+        emit_json(report.document(found, utilisation))
+    elif as_csv:
+        emit_csv(report.CSV_COLUMNS, map(report.ratio_row, found.ratios))
+    else:
+        screen = console()
+        screen.print(report.render(found, utilisation, screen.width))
+
+
+def _named(pairs: tuple[str, ...], option: str) -> dict[str, str]:
+    """Split NAME=PATH arguments."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, separator, path = pair.partition("=")
+        if not (separator and name and path):
+            raise click.UsageError(f"{option}: expected NAME=PATH, got {pair}")
+        if name in found:
+            raise click.UsageError(f"{option}: {name} is given twice; join its paths with commas")
+        found[name] = path
+    return found
+
+
+def _utilisation(logs: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Utilisation]:
+    from traceanalyzer.serving.utilisation import read_utilisation
+
+    named = _named(logs, "--utilisation")
+    unknown = [name for name in named if name not in names]
+    if unknown:
+        raise click.UsageError(f"--utilisation: {unknown[0]} is not one of {', '.join(names)}")
+    return {name: read_utilisation(path) for name, path in named.items()}

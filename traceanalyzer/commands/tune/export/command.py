@@ -1,0 +1,222 @@
+"""``traceanalyzer tune export``: write rules for vLLM: configuration file, patch, plugin."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from traceanalyzer.cli.common import emit_json, json_option, show_warnings
+from traceanalyzer.commands.tune.policy.compute import DEFAULT_MAX_REGRET
+from traceanalyzer.commands.tune.sweep_options import (
+    chosen_policy,
+    policy_options,
+    whole_pairs,
+    without_keys,
+)
+
+if TYPE_CHECKING:
+    from traceanalyzer.commands.tune.policy.compute import Policy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _export_options(command: F) -> F:
+    """Give a command SWEEP, the options of a policy, --leave-out and --json."""
+    leave_out = click.option(
+        "--leave-out", multiple=True, metavar="KEY", help="A parameter left to the kernel; repeatable."
+    )
+    sweep = click.argument("sweep", type=click.Path(path_type=Path))
+    return sweep(policy_options(DEFAULT_MAX_REGRET)(leave_out(json_option(command))))
+
+
+_vendor_option = click.option(
+    "--vendor", type=click.Choice(("amd", "nvidia")), help="Vendor of the GPU, where the sweep does not say."
+)
+
+
+@click.group()
+def export() -> None:
+    """Write rules from a sweep, or from a file of tune policy --json, in the form that a server reads."""
+
+
+@export.command("vllm-moe")
+@_export_options
+@click.option("-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path),
+              help="Folder, to be named in VLLM_TUNED_CONFIG_FOLDER.")  # fmt: skip
+@click.option("--experts", type=click.IntRange(min=1), help="Experts on one rank.")
+@click.option("--n", "n", type=click.IntRange(min=1), help="The experts' intermediate size on one rank.")
+@click.option("--device-name", help="Name of the GPU as torch.cuda.get_device_name() has it.")
+@click.option("--dtype", help="Type of quantised weights, such as fp8_w8a8.")
+@click.option("--block-shape", metavar="N,K", help="Block of block-wise scales, such as 128,128.")
+@click.option("--triton-version", help="Version of Triton that the configurations were measured with.")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=NUMBER",
+    help="Value of a parameter that the sweep does not say; repeatable.",
+)
+def vllm_moe(
+    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str], as_json: bool,
+    output: Path, experts: int | None, n: int | None, device_name: str | None, dtype: str | None,
+    block_shape: str | None, triton_version: str | None, sets: Sequence[str],
+) -> None:  # fmt: skip
+    """Write vLLM's fused_moe configuration file: the name it looks for, every M pinned to its rule."""
+    from traceanalyzer.commands.tune.export.vllm_moe import (
+        MoeFile,
+        file_name,
+        moe_document,
+        write_moe_file,
+    )
+
+    policy = _policy(sweep, top_k, max_regret, where, leave_out)
+    document = moe_document(policy, top_k, triton_version, whole_pairs(sets))
+    name = file_name(policy, experts, n, device_name, dtype, _block_shape(block_shape))
+    path = write_moe_file(output, MoeFile(name, document))
+    _report("vllm-moe", [path], policy, [f"VLLM_TUNED_CONFIG_FOLDER={_from_here(output)} vllm serve ..."], as_json)
+
+
+@export.command()
+@_export_options
+@click.option("--triton-kernels", "installed", type=click.Path(exists=True, path_type=Path),
+              help="What to patch: opt_flags.py, the triton_kernels folder, or site-packages.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The patch; without it, stdout.")
+@_vendor_option
+def patch(
+    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str], as_json: bool,
+    installed: Path | None, output: Path | None, vendor: str | None,
+) -> None:  # fmt: skip
+    """Write a patch of the installed triton_kernels: the rules at the top of its heuristics.
+
+    Its version is read from the file that is patched; a parameter that it cannot be told is refused.
+    """
+    from traceanalyzer.commands.tune.export.patch import find_opt_flags, make_patch
+    from traceanalyzer.files import write_whole
+
+    if installed is None:
+        raise click.UsageError("give the triton_kernels to patch with --triton-kernels (a file or a folder)")
+    policy = _rows_policy(sweep, top_k, max_regret, where, leave_out)
+    path = find_opt_flags(installed)
+    text = make_patch(policy, _read(path), _vendor(policy, vendor), path.resolve().as_posix())
+    if output is None:
+        if as_json:
+            emit_json(_document("patch", [], policy, [], text))
+        else:
+            click.echo(text, nl=False)
+        return
+    write_whole(output, text)
+    _report("patch", [output], policy, [f"patch -p1 -d / < {shlex.quote(str(output))}"], as_json)
+
+
+@export.command()
+@_export_options
+@click.option(
+    "-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the package."
+)
+@click.option("--name", default="vllm_tile_rules", show_default=True, help="Name of the module and of the plugin.")
+@click.option(
+    "--triton-kernels", "version", help="Version to check for, such as 3.5.0; the plugin checks again itself."
+)
+@_vendor_option
+def plugin(
+    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str], as_json: bool,
+    output: Path, name: str, version: str | None, vendor: str | None,
+) -> None:  # fmt: skip
+    """Write a vLLM plugin: a small package that applies the rules when vLLM starts."""
+    from traceanalyzer.commands.tune.export.constraint_keys import refused_by_plugin, vendor_of
+    from traceanalyzer.commands.tune.export.patch import known_keys
+    from traceanalyzer.commands.tune.export.plugin import plugin_files, write_plugin
+    from traceanalyzer.problems import TraceError
+
+    policy = _rows_policy(sweep, top_k, max_regret, where, leave_out)
+    known = vendor or vendor_of(policy.device)
+    if known:
+        versions = (version,) if version else ("3.5.0", "newer")
+        refused = [refused_by_plugin(policy, known_keys(each, known), known) for each in versions]
+        if all(refused):
+            raise TraceError(
+                str(sweep), f"no triton_kernels can be told {', '.join(refused[0])} on {known}; --leave-out .."
+            )
+    paths = write_plugin(output, plugin_files(policy, name))
+    # pip looks a bare name up in the package index; only what has a slash is sure to be a folder.
+    folder = str(output) if output.is_absolute() else f"./{output}"
+    following = [f"pip install {shlex.quote(folder)}", f"PYTHONPATH={_from_here(output)} vllm serve ..."]
+    _report("plugin", paths, policy, following, as_json)
+
+
+def _policy(
+    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str]
+) -> Policy:
+    policy, warnings = chosen_policy(sweep, top_k, max_regret, where)
+    show_warnings(warnings)
+    return without_keys(policy, leave_out) if leave_out else policy
+
+
+def _rows_policy(
+    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str]
+) -> Policy:
+    """Return a policy whose m counts rows, as triton_kernels' m does."""
+    from traceanalyzer.problems import TraceError
+
+    policy = _policy(sweep, top_k, max_regret, where, leave_out)
+    if policy.rows != "rows":
+        raise TraceError(
+            str(sweep), "says the concurrency only, and triton_kernels' m is concurrency x top-k; give --top-k"
+        )
+    return policy
+
+
+def _vendor(policy: Policy, given: str | None) -> str:
+    from traceanalyzer.commands.tune.export.constraint_keys import vendor_of
+
+    vendor = given or vendor_of(policy.device)
+    if vendor is None:
+        raise click.UsageError("the sweep does not say whose GPU it is for; give --vendor")
+    return vendor
+
+
+def _block_shape(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    sides = text.split(",")
+    if len(sides) != 2 or not all(side.strip().isdecimal() for side in sides):
+        raise click.UsageError(f"--block-shape {text!r} is not two numbers such as 128,128")
+    return int(sides[0]), int(sides[1])
+
+
+def _read(path: Path) -> str:
+    from traceanalyzer.problems import TraceError
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TraceError(str(path), f"cannot be read ({error})") from None
+
+
+def _document(
+    kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str], patch: str | None = None
+) -> dict[str, Any]:
+    from traceanalyzer.commands.tune.export.view import document
+
+    return document(kind, files, policy, steps, patch)
+
+
+def _report(kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str], as_json: bool) -> None:
+    from traceanalyzer.commands.tune.export.view import render
+    from traceanalyzer.commands.tune.shell_commands import command_lines
+    from traceanalyzer.show.terminal import console
+
+    if as_json:
+        emit_json(_document(kind, files, policy, steps))
+    else:
+        console().print(render(files, policy))
+        click.echo(command_lines(steps))
+
+
+def _from_here(path: Path) -> str:
+    """A path for a shell that the user may leave this folder from."""
+    return shlex.quote(str(path)) if path.is_absolute() else f"$PWD/{shlex.quote(str(path))}"

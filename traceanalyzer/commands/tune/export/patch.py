@@ -1,0 +1,116 @@
+"""A patch of an installed triton_kernels: rules at the top of its heuristics, as a unified diff."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from traceanalyzer.commands.tune.export.constraint_keys import KNOWN_KEYS, keys_in_source, refused_by_constraints
+from traceanalyzer.commands.tune.export.plugin_source import FUNCTIONS
+from traceanalyzer.commands.tune.formats.sweep import Value
+from traceanalyzer.commands.tune.policy.compute import Policy
+from traceanalyzer.problems import TraceError
+
+MARK = "# Rules by traceanalyzer; reverse this patch to remove them."
+_CANDIDATES = ("matmul_ogs_details/opt_flags.py", "matmul_details/opt_flags.py")
+
+
+def find_opt_flags(path: Path) -> Path:
+    """Return the ``opt_flags.py`` of an installation.
+
+    Args:
+        path: the file, the triton_kernels folder, or a site-packages folder with vLLM or triton_kernels in it.
+
+    Raises:
+        TraceError: there is none.
+    """
+    if path.is_file():
+        return path
+    homes = (
+        path,
+        path / "triton_kernels",
+        path / "vllm/third_party/triton_kernels",
+        path / "third_party/triton_kernels",
+    )
+    for candidate in (home / name for home in homes for name in _CANDIDATES):
+        if candidate.is_file():
+            return candidate
+    raise TraceError(
+        str(path), "holds no triton_kernels (no matmul_ogs_details/opt_flags.py or matmul_details/opt_flags.py)"
+    )
+
+
+def make_patch(policy: Policy, source: str, vendor: str, path: str) -> str:
+    """Return a unified diff that puts the rules into one function.
+
+    Args:
+        policy: the rules; m in rows.
+        source: text of the installed ``opt_flags.py``.
+        vendor: ``amd`` or ``nvidia``.
+        path: of the file, as the diff names it.
+
+    Raises:
+        TraceError: the file is something else, is patched already, or cannot be told a parameter of the rules.
+    """
+    if MARK in source:
+        raise TraceError(path, "holds rules already; reverse the earlier patch first (patch -R)")
+    try:
+        keys = keys_in_source(source).get(vendor)
+        function = next(
+            node
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.FunctionDef) and node.name == FUNCTIONS[vendor]
+        )
+    except (SyntaxError, StopIteration):
+        raise TraceError(path, f"is no opt_flags.py of triton_kernels: {FUNCTIONS[vendor]} is not in it") from None
+    if keys is None or not {"m", "constraints"} <= {argument.arg for argument in function.args.args}:
+        raise TraceError(path, f"{FUNCTIONS[vendor]} takes no constraints by m; this version is not known")
+    check_keys(policy, keys, vendor, path)
+    lines = source.splitlines(keepends=True)
+    first = function.body[0]
+    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    at = (first.end_lineno or first.lineno) if is_docstring else first.lineno - 1
+    indent = " " * first.col_offset
+    inserted = [f"{indent}{line}\n" for line in rule_lines(policy)]
+    changed = lines[:at] + inserted + lines[at:]
+    return "".join(difflib.unified_diff(lines, changed, f"a/{path.lstrip('/')}", f"b/{path.lstrip('/')}"))
+
+
+def check_keys(policy: Policy, keys: frozenset[str], vendor: str, where: str) -> None:
+    """Refuse rules that ask for what is no constraint.
+
+    Raises:
+        TraceError: they do.
+    """
+    refused = refused_by_constraints(policy, keys)
+    if refused:
+        raise TraceError(
+            where,
+            f"on {vendor} this triton_kernels cannot be told {', '.join(refused)} (it can: {', '.join(sorted(keys))}); "
+            "leave parameters out with --leave-out" + ("; the plugin can set more" if vendor == "amd" else ""),
+        )
+
+
+def known_keys(version: str, vendor: str) -> frozenset[str]:
+    """Return the constraints of a version whose source is not at hand."""
+    return KNOWN_KEYS["3.5.0" if version.startswith("3.5") else "newer"][vendor]
+
+
+def rule_lines(policy: Policy) -> list[str]:
+    """Return the rules as Python statements, without indentation of their own."""
+    lines = [MARK, "constraints = dict(constraints)"]
+    for number, rule in enumerate(policy.rules):
+        if len(policy.rules) == 1:
+            lines += [f"constraints.update({_arguments(rule.config)})"]
+            continue
+        head = "else:" if rule.max_m is None else f"{'if' if number == 0 else 'elif'} m <= {rule.max_m}:"
+        lines += [head, f"    constraints.update({_arguments(rule.config)})"]
+    return lines
+
+
+def _arguments(config: Mapping[str, Value]) -> str:
+    order: Sequence[str] = ("block_m", "block_n", "block_k", "split_k")
+    names = [key for key in order if key in config] + sorted(key for key in config if key not in order)
+    return ", ".join(f"{name}={config[name]!r}" for name in names)

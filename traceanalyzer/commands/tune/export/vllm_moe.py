@@ -1,0 +1,197 @@
+"""vLLM's fused_moe configuration file from a policy: the right name, and every M pinned to its rule."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from traceanalyzer.commands.tune.formats.parameter_names import VLLM
+from traceanalyzer.commands.tune.formats.sweep import Value
+from traceanalyzer.commands.tune.formats.vllm_moe_files import (
+    KERNEL,
+    VERSION_KEY,
+    FileName,
+    nearest,
+)
+from traceanalyzer.commands.tune.policy.compute import Policy
+from traceanalyzer.files import write_whole
+from traceanalyzer.problems import TraceError
+
+REQUIRED = ("block_m", "block_n", "block_k", "group_m", "num_warps", "num_stages")
+"""What vLLM needs in every configuration."""
+
+MEASURED_WITH_VLLM = "fused_moe"
+"""The kernel of ``tune run --kernel fused_moe``, whose n counts gate and up together: twice vLLM's N."""
+
+_NOT_QUANTISED = ("bf16", "fp16", "fp32", "bfloat16", "float16", "float32", "torch.bfloat16", "torch.float16")
+_QUANTISED = re.compile(r"[a-z0-9]+_w\d+a\d+")
+
+
+@dataclass(frozen=True)
+class MoeFile:
+    """A configuration file.
+
+    Attributes:
+        name: how vLLM looks for it.
+        document: what is in it.
+    """
+
+    name: FileName
+    document: Mapping[str, object]
+
+
+def file_name(
+    policy: Policy,
+    experts: int | None = None,
+    n: int | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    block_shape: tuple[int, int] | None = None,
+) -> FileName:
+    """Return the name under which vLLM looks a configuration up; what is not given comes from the sweep.
+
+    Args:
+        policy: of one kernel.
+        experts: on one rank (all of them, without expert parallelism).
+        n: the experts' intermediate size on one rank: the model's, divided by the tensor-parallel size.
+        device: as ``torch.cuda.get_device_name`` has it.
+        dtype: such as ``fp8_w8a8``; null for weights that are not quantised.
+        block_shape: of block-wise scales.
+
+    Raises:
+        TraceError: a part is neither given nor known.
+    """
+    experts = experts if experts is not None else _whole(policy.shape.get("experts"))
+    n = n if n is not None else _known_n(policy)
+    device = device or policy.device.get("name")
+    for what, value in (("--experts", experts), ("--n", n), ("--device-name", device)):
+        if not value:
+            raise TraceError("tune export vllm-moe", f"the sweep does not say what {what} should be; give it")
+    assert experts is not None
+    assert n is not None
+    sides = block_shape or _sides(policy.shape.get("block_shape"))
+    return FileName(
+        experts=experts,
+        n=n,
+        device=device_in_name(str(device)),
+        dtype=dtype or _dtype_in_name(policy.shape.get("dtype")),
+        block_shape=sides,
+    )
+
+
+def _dtype_in_name(dtype: Value) -> str | None:
+    """Return what a file's name says of a sweep's type; weights that are not quantised are not named.
+
+    Raises:
+        TraceError: vLLM's word for it is not known.
+    """
+    if dtype is None or dtype in _NOT_QUANTISED:
+        return None
+    if _QUANTISED.fullmatch(str(dtype)):
+        return str(dtype)
+    raise TraceError("tune export vllm-moe", f"vLLM names quantised types such as fp8_w8a8, not {dtype}; give --dtype")
+
+
+def device_in_name(device: str) -> str:
+    """Return a device's name as vLLM writes it into file names; every H200 is one device to it."""
+    name = re.sub(r"[\s/]+", "_", device)
+    return "NVIDIA_H200" if "H200" in name.split("_") else name
+
+
+def moe_document(
+    policy: Policy,
+    top_k: int | None = None,
+    triton_version: str | None = None,
+    given: Mapping[str, int] | None = None,
+) -> dict[str, object]:
+    """Return the file's content.
+
+    vLLM takes the M (tokens) that is nearest to the batch's, so the last token count of a rule and the first of the
+    next are both there: no batch is nearer to a neighbour's configuration than to its own.
+
+    Args:
+        policy: over rows, or over requests.
+        top_k: experts a token; a policy over rows is divided by it.
+        triton_version: what the configurations were measured with, where the sweep does not say.
+        given: parameters that the sweep does not say.
+
+    Raises:
+        TraceError: a parameter is missing or unknown to vLLM, or top-k or the version is not known.
+    """
+    where = "tune export vllm-moe"
+    version = triton_version or policy.versions.get("triton")
+    if not version:
+        raise TraceError(where, "the sweep does not say its Triton version; give --triton-version")
+    divisor = 1 if policy.rows == "requests" else (top_k or _whole(policy.shape.get("top_k")))
+    if not divisor:
+        raise TraceError(
+            where, "vLLM counts tokens, the sweep rows (tokens x top-k), and top-k is unknown; give --top-k"
+        )
+    configs: dict[int, dict[str, object]] = {}
+    for tokens in _tokens(policy, divisor):
+        configs[tokens] = _vllm_config({**(given or {}), **policy.config(tokens * divisor)})
+    return {VERSION_KEY: version, **{str(tokens): configs[tokens] for tokens in sorted(configs)}}
+
+
+def _tokens(policy: Policy, divisor: int) -> set[int]:
+    """Return the token counts to pin: the measured ones, and both sides of every boundary."""
+    tokens = {choice.m // divisor for choice in policy.choices if choice.m >= divisor}
+    for rule in policy.rules:
+        tokens.add(max(1, -(-rule.min_m // divisor)))
+        if rule.max_m is not None and rule.max_m >= divisor:
+            tokens.add(rule.max_m // divisor)
+    return tokens
+
+
+def _vllm_config(config: Mapping[str, Value]) -> dict[str, object]:
+    where = "tune export vllm-moe"
+    missing = [key for key in REQUIRED if config.get(key) is None]
+    if missing:
+        sets = " ".join(f"--set {key}=.." for key in missing)
+        raise TraceError(
+            where, f"vLLM needs {', '.join(missing)}, which the sweep does not say; measure them, or: {sets}"
+        )
+    unknown = sorted(key for key in config if key not in VLLM)
+    if unknown:
+        raise TraceError(where, f"vLLM's fused_moe has no parameter {', '.join(unknown)}")
+    return {
+        name: config[key]
+        for key, name in VLLM.items()
+        if config.get(key) is not None and not (key == "split_k" and config[key] == 1)
+    }
+
+
+def lookup(document: Mapping[str, object], tokens: int) -> object:
+    """Return the configuration that vLLM takes for a batch of so many tokens, by its own rule."""
+    keys = [int(key) for key in document if key != VERSION_KEY]
+    return document[str(nearest(keys, tokens))]
+
+
+def write_moe_file(folder: Path, file: MoeFile) -> Path:
+    """Write the file into a folder for ``VLLM_TUNED_CONFIG_FOLDER``.
+
+    Raises:
+        TraceError: it cannot be written.
+    """
+    path = folder / str(file.name)
+    write_whole(path, json.dumps(file.document, indent=4) + "\n", make_folder=True)
+    return path
+
+
+def _known_n(policy: Policy) -> int | None:
+    n = _whole(policy.shape.get("n"))
+    if n is None or policy.kernel == KERNEL:
+        return n
+    return n // 2 if policy.kernel == MEASURED_WITH_VLLM else None
+
+
+def _whole(value: Value) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _sides(text: Value) -> tuple[int, int] | None:
+    sides = [int(side) for side in str(text).split(",") if side.strip().isdecimal()] if text else []
+    return (sides[0], sides[1]) if len(sides) == 2 else None

@@ -1,0 +1,104 @@
+"""Where candidates are measured: a backend in a process of its own, which a candidate may crash or hang."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from traceanalyzer.commands.tune.formats.sweep import Point
+from traceanalyzer.commands.tune.measure.measuring import Description, Task
+from traceanalyzer.commands.tune.measure.process import Worker, WorkerError
+from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.problems import TraceError
+
+HARMLESS = (
+    "WrongResultError",
+    "OutOfResources",
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "PTXASError",
+)
+"""Failures after which the process can go on; after any other it is replaced, because a GPU error poisons it."""
+
+START_TIMEOUT_S = 300
+
+
+class LostBenchError(Exception):
+    """Nothing can be measured any more, and no candidate is to blame; the text says why."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where candidates are measured, and the process that does it.
+
+    Attributes:
+        kernel: its name.
+        backend: its name, as sweep files write it.
+        worker: the measuring process.
+        where: device, versions, and whether times mean anything.
+    """
+
+    kernel: str
+    backend: str
+    worker: Worker
+    where: Description
+
+    def ask(self, task: Task, question: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Ask about a candidate.
+
+        Starting the process again, after a failure that made it useless, counts as no candidate's time.
+
+        Raises:
+            WorkerError: the candidate failed.
+            LostBenchError: the process does not start again.
+        """
+        if not self.worker.running:
+            try:
+                self.worker.ask({"op": "describe"}, START_TIMEOUT_S)
+            except WorkerError as failure:
+                raise LostBenchError(f"the measuring process does not start again: {failure}") from None
+        try:
+            return self.worker.ask({**question, "task": task.to_dict()}, timeout_s)
+        except WorkerError as failure:
+            if not str(failure).startswith(HARMLESS):
+                self.worker.stop()
+            raise
+
+    def point(self, problem: Problem, routing: str | None, config: Config) -> Point:
+        """Return a candidate without samples, as the journal identifies it."""
+        shape: dict[str, Any] = dict(problem.to_dict())
+        return Point(
+            kernel=self.kernel,
+            m=shape.pop("m"),
+            concurrency=problem.tokens,
+            config=config.to_dict(),
+            shape=shape,
+            backend=self.backend,
+            routing=routing,
+            device=self.where.device,
+            versions=self.where.versions,
+            measured=self.where.measured,
+        )
+
+
+def start_worker(module: str, device: str, environment: Mapping[str, str] | None = None) -> Worker:
+    """Return the measuring process of a backend's module; ``device`` is ``gpu`` or ``interpret``."""
+    interpreter = "1" if device == "interpret" else "0"
+    variables = {"TRITON_DEFAULT_FP_FUSION": "1", "TRITON_INTERPRET": interpreter, **(environment or {})}
+    return Worker("traceanalyzer.commands.tune.measure.measure_worker", [module, device], variables)
+
+
+def open_bench(kernel: str, backend: str, worker: Worker) -> Bench:
+    """Ask the process where it measures.
+
+    Raises:
+        TraceError: it cannot measure: there is no GPU, or the backend is not installed.
+    """
+    try:
+        answer = worker.ask({"op": "describe"}, START_TIMEOUT_S)
+    except WorkerError as failure:
+        reason = str(failure).partition(": ")[2] or str(failure)
+        hint = "; 'tune screen' ranks candidates without one, and --device interpret tries the machinery"
+        raise TraceError(f"backend {backend}", reason + (hint if "GPU" in reason else "")) from None
+    return Bench(kernel, backend, worker, Description(answer["device"], answer["versions"], answer["measured"]))

@@ -1,0 +1,238 @@
+"""Kernels as candidates for tuning: what each takes, what its floor is, and why one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from traceanalyzer.commands.tune.plan.row_counts import is_fused_moe
+from traceanalyzer.names import KernelName, parse
+from traceanalyzer.roofline import Roofline
+from traceanalyzer.roofline.rows import REDUNDANT_PARTS
+
+LEAST_WORTH = 0.01
+"""A win below this share of the step (with the pause before it) does not pay: run-to-run noise hides it."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product on one rank.
+
+    Attributes:
+        m: every number of rows seen, smallest first; in a mixture of experts tokens x top-k.
+        common_m: the one that most kernels have.
+        n, k: columns and inner size, as the model has them.
+        experts: on this rank; null for a dense product.
+        top_k: experts a token; null likewise.
+        distinct: number of rows -> experts on this rank that are expected to get a token.
+    """
+
+    m: tuple[int, ...]
+    common_m: int
+    n: int
+    k: int
+    experts: int | None
+    top_k: int | None
+    distinct: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Kernels of one name, role and shape. Times are means a step, in ns.
+
+    Attributes:
+        kernel: what the name says.
+        role, part: what they do; several roles where one configuration serves all of them.
+        roles: all of them, the first is ``role``.
+        count: kernels.
+        measured_ns: their time.
+        floor_ns: shortest time that the peak roofs allow; null where unknown.
+        worth_ns: time above floor and launch latency: what a win can bring at most; null where unknown.
+        reachable_ns: the same above the achievable roofs.
+        bound: as the roofline has it.
+        plausible: false where the kernels are faster than their floor.
+        product: what they multiply; null where unknown.
+        why_unknown: why ``worth_ns`` or ``product`` is not known.
+    """
+
+    kernel: KernelName
+    role: str
+    part: str
+    roles: tuple[str, ...]
+    count: float
+    measured_ns: float
+    floor_ns: float | None
+    worth_ns: float | None
+    reachable_ns: float | None
+    bound: str
+    plausible: bool
+    product: Product | None
+    why_unknown: str
+
+    @property
+    def redundant(self) -> bool:
+        """Whether the work need not be done at all."""
+        return self.part in REDUNDANT_PARTS
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A kernel that is not to be tuned, and why."""
+
+    candidate: Candidate
+    reason: str
+
+
+def candidates_of(found: Roofline, kernels: pl.DataFrame) -> tuple[Candidate, ...]:
+    """Return the kernels that could be tuned or are in the way, those that are worth most first, unknown ones last.
+
+    Args:
+        found: the roofline.
+        kernels: its kernels with PRODUCT.
+    """
+    steps = max(found.steps, 1)
+
+    def strict(name: str) -> pl.Expr:
+        return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum() / steps)
+
+    groups = kernels.group_by("name", "role", "part", "n", "k", "experts", "top_k", maintain_order=True).agg(
+        count=pl.len() / steps,
+        measured=pl.col("dur_ns").sum() / steps,
+        floor=strict("floor_ns"),
+        worth=strict("headroom_ns"),
+        reachable=strict("reachable_ns"),
+        bound=pl.col("bound").first(),
+        plausible=pl.col("plausible").all(),
+        seen=pl.struct("m", "distinct"),
+    )
+    reasons = {(row.role, row.part): row.basis[-1] for row in found.rows if row.bound == "unknown" and row.basis}
+    made = [
+        Candidate(
+            kernel=parse(row["name"]),
+            role=row["role"] or "other",
+            part=row["part"] or "",
+            roles=(row["role"] or "other",),
+            count=row["count"],
+            measured_ns=row["measured"],
+            floor_ns=row["floor"],
+            worth_ns=row["worth"],
+            reachable_ns=_above(row["measured"], row["reachable"], row["count"] * found.latency.ns),
+            bound=row["bound"],
+            plausible=row["plausible"],
+            product=_product(row),
+            why_unknown=reasons.get((row["role"] or "other", row["part"] or ""), "its shape is not known"),
+        )
+        for row in groups.iter_rows(named=True)
+    ]
+    return tuple(sorted(_with_shared_configurations(made), key=_order))
+
+
+def _above(measured: float, reachable: float | None, latency: float) -> float | None:
+    return None if reachable is None else max(measured - max(reachable, latency), 0.0)
+
+
+def _order(candidate: Candidate) -> tuple[bool, float, float, str]:
+    worth = candidate.worth_ns
+    return worth is None, -(worth or 0.0), -candidate.measured_ns, candidate.kernel.name
+
+
+def _product(row: dict[str, object]) -> Product | None:
+    n, k, seen = row["n"], row["k"], row["seen"]
+    if not isinstance(n, int) or not isinstance(k, int) or not isinstance(seen, list):
+        return None
+    rows = [one["m"] for one in seen if one["m"]]
+    if not rows:
+        return None
+    experts, top_k = row["experts"], row["top_k"]
+    return Product(
+        m=tuple(sorted(set(rows))),
+        common_m=max(sorted(set(rows)), key=rows.count),
+        n=n,
+        k=k,
+        experts=experts if isinstance(experts, int) else None,
+        top_k=top_k if isinstance(top_k, int) else None,
+        distinct=tuple(sorted({one["m"]: one["distinct"] for one in seen if one["distinct"] is not None}.items())),
+    )
+
+
+def _with_shared_configurations(found: Sequence[Candidate]) -> list[Candidate]:
+    """Merge the products of a fused_moe kernel of the same experts: one configuration serves gate_up and down."""
+    merged: dict[tuple[object, ...], Candidate] = {}
+    for one in sorted(found, key=lambda candidate: candidate.role != "moe_gate_up"):
+        shared = is_fused_moe(one.kernel) and one.role in ("moe_gate_up", "moe_down")
+        experts = one.product.experts if one.product else None
+        key: tuple[object, ...] = (one.kernel.name, experts) if shared else (id(one),)
+        merged[key] = _joined(merged[key], one) if key in merged else one
+    return list(merged.values())
+
+
+def _joined(first: Candidate, other: Candidate) -> Candidate:
+    def both(a: float | None, b: float | None) -> float | None:
+        return None if a is None or b is None else a + b
+
+    return replace(
+        first,
+        roles=tuple(dict.fromkeys((*first.roles, *other.roles))),
+        count=first.count + other.count,
+        measured_ns=first.measured_ns + other.measured_ns,
+        floor_ns=both(first.floor_ns, other.floor_ns),
+        worth_ns=both(first.worth_ns, other.worth_ns),
+        reachable_ns=both(first.reachable_ns, other.reachable_ns),
+        plausible=first.plausible and other.plausible,
+    )
+
+
+def refuse(candidate: Candidate, period_ns: float) -> str | None:
+    """Return why a kernel is not to be tuned, or null.
+
+    Args:
+        candidate: the kernel.
+        period_ns: the step with the pause before it.
+    """
+    if candidate.redundant:
+        return "the work need not be done at all (the same in every block): remove it instead of tuning it"
+    if candidate.bound == "communication":
+        return "a collective has no tile; traceanalyzer ranks tells its transfer from waiting"
+    if not candidate.kernel.retunable:
+        return _closed(candidate.kernel)
+    if not candidate.plausible:
+        return "faster than its floor, which cannot be: model, GPU, layout or workload are not those that ran"
+    if candidate.worth_ns is None:
+        return f"what a win would be worth is unknown: {candidate.why_unknown}"
+    return _cannot_pay(candidate, period_ns)
+
+
+def _cannot_pay(candidate: Candidate, period_ns: float) -> str | None:
+    for worth, roof in ((candidate.worth_ns, "floor"), (candidate.reachable_ns, "achievable roof")):
+        if worth is not None and worth < LEAST_WORTH * period_ns:
+            share = worth / period_ns if period_ns else 0.0
+            return (
+                f"cannot pay: at most {worth / 1000:,.1f} µs a step ({share * 100:.2f} %) lie above its {roof}, "
+                f"less than {LEAST_WORTH * 100:g} %"
+            )
+    return None
+
+
+def _closed(kernel: KernelName) -> str:
+    whose = kernel.library or kernel.scheme
+    if kernel.kind == "gemm":
+        owner = f" ({whose})" if whose else ""
+        return f"closed{owner}: {kernel.knob or 'no setting is known that changes its tile'}"
+    if kernel.kind in ("attention", "ssm"):
+        return f"its tile is not known to be changeable: {kernel.knob or 'it is chosen in the code'}"
+    return "no matrix product, so no tile to choose; fusing or removing it is what helps"
+
+
+def worth_listing(found: Iterable[Candidate], period_ns: float) -> list[Candidate]:
+    """Return those that a reader may take for worth tuning: by what they could win, or products by their time."""
+    least = LEAST_WORTH * period_ns
+
+    def listed(one: Candidate) -> bool:
+        if (one.worth_ns or 0.0) >= least:
+            return True
+        could_be = one.kernel.retunable or one.kernel.kind in ("gemm", "attention", "ssm")
+        return could_be and one.measured_ns >= least
+
+    return [one for one in found if listed(one)]

@@ -1,0 +1,34 @@
+"""``traceanalyzer tune policy``: make rules: the fewest configurations over m that lose little."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from traceanalyzer.cli.common import emit_json, json_option, show_warnings
+from traceanalyzer.commands.tune.policy.compute import DEFAULT_MAX_REGRET
+from traceanalyzer.commands.tune.sweep_options import chosen_policy, policy_options
+
+
+@click.command()
+@click.argument("sweep", type=click.Path(path_type=Path))
+@policy_options(DEFAULT_MAX_REGRET)
+@json_option
+def policy(sweep: Path, top_k: int | None, max_regret: float, where: tuple[str, ...], as_json: bool) -> None:
+    """Make rules from SWEEP: which configuration for which m, as few cases as the regret allows.
+
+    m counts rows of the product: concurrency x top-k. The regret is by what share the rule is slower than the fastest
+    configuration measured at that m. With --json the output can be given to tune export.
+    """
+    from traceanalyzer.commands.tune.policy import view as report
+    from traceanalyzer.commands.tune.policy.policy_file import policy_document
+    from traceanalyzer.show.terminal import console
+
+    made, warnings = chosen_policy(sweep, top_k, max_regret, where)
+    show_warnings(warnings)
+    if as_json:
+        emit_json(policy_document(made, max_regret))
+        return
+    out = console()
+    out.print(report.render(made, max_regret, out.width))

@@ -1,0 +1,84 @@
+"""Policies as JSON: what ``tune policy --json`` prints, and reading it back, edited or not."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from traceanalyzer.commands.tune.formats.point_collector import scalars
+from traceanalyzer.commands.tune.policy.compute import Policy, Rule
+from traceanalyzer.problems import TraceError
+
+SCHEMA = "traceanalyzer/tune-policy/1"
+
+
+def policy_document(policy: Policy, max_regret: float) -> dict[str, Any]:
+    """Return the JSON document of a policy; times in milliseconds, regrets as shares."""
+    return {
+        "schema": SCHEMA,
+        "kernel": policy.kernel,
+        "shape": dict(policy.shape),
+        "device": dict(policy.device),
+        "versions": dict(policy.versions),
+        "m_counts": policy.rows,
+        "max_regret": max_regret,
+        "rules": [{"min_m": rule.min_m, "max_m": rule.max_m, "config": dict(rule.config)} for rule in policy.rules],
+        "regret": [
+            {
+                "m": choice.m,
+                "chosen_ms": choice.chosen_ms,
+                "best_ms": choice.best_ms,
+                "regret": choice.regret,
+                "best_config": dict(choice.best),
+            }
+            for choice in policy.choices
+        ],
+        "warnings": [warning.to_dict() for warning in policy.warnings],
+    }
+
+
+def read_policy(path: str | Path) -> Policy | None:
+    """Return the policy of a JSON document; null for a file of another kind.
+
+    Raises:
+        TraceError: it is one, but its rules are not usable.
+    """
+    try:
+        document = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    # Rules written by hand need not name their schema.
+    if not isinstance(document, dict) or "rules" not in document or document.get("schema", SCHEMA) != SCHEMA:
+        return None
+    rules = tuple(_rule(rule, str(path)) for rule in _list(document.get("rules")))
+    follows = all(low.max_m is not None and low.max_m + 1 == high.min_m for low, high in pairwise(rules))
+    if not rules or rules[0].min_m != 1 or rules[-1].max_m is not None or not follows:
+        raise TraceError(str(path), "its rules do not cover every m from 1 on, each once, in ascending order")
+    return Policy(
+        rules=rules,
+        kernel=document.get("kernel"),
+        shape=scalars(document.get("shape")) or {},
+        device=_texts(document.get("device")),
+        versions=_texts(document.get("versions")),
+        rows=str(document.get("m_counts", "rows")),
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {key: str(text) for key, text in (scalars(value) or {}).items() if text is not None}
+
+
+def _rule(value: Any, path: str) -> Rule:
+    config = scalars(value.get("config")) if isinstance(value, dict) else None
+    if not config:
+        raise TraceError(path, "a rule has no usable configuration")
+    low, high = value.get("min_m"), value.get("max_m")
+    if not isinstance(low, int) or not (high is None or (isinstance(high, int) and high >= low)):
+        raise TraceError(path, f"a rule from m = {low!r} to {high!r} makes no sense")
+    return Rule(low, high, config)

@@ -1,0 +1,55 @@
+"""``traceanalyzer tune screen``: rank candidates without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from traceanalyzer.cli.common import emit_json, json_option
+from traceanalyzer.commands.tune.options import (
+    candidate_options,
+    candidates_of,
+    problem_options,
+    problems_of,
+    usage_errors,
+)
+from traceanalyzer.commands.tune.screen.screening import Screening
+from traceanalyzer.kernels import HOME
+
+
+@click.command()
+@problem_options(tuple(HOME))
+@candidate_options
+@click.option("--m", type=click.IntRange(min=1), help="Rows; in a mixture of experts tokens x top_k.")
+@click.option("--target", "target_name", help="Architecture, such as sm_90, gfx942, gfx1151.")
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+@json_option
+def screen(
+    kernel: str, shape: str, dtype: str | None, axis_texts: Sequence[str], config_texts: Sequence[str], most: int,
+    no_cache: bool, jobs: int, timeout_s: float, gpu: str | None, gpu_file: Path | None, m: int | None,
+    target_name: str | None, limit: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Rank candidates without a GPU.
+
+    Compiles them for the target, drops those that cannot run, and ranks the rest by spills, repeated work, bytes in
+    flight and waves. A rank is no measurement: measure at least the best three.
+    """
+    from traceanalyzer.commands.tune import view as report
+    from traceanalyzer.kernels import find_kernel
+    from traceanalyzer.kernels.target import find_target
+    from traceanalyzer.show.terminal import console
+
+    screening = Screening(most, jobs, timeout_s, no_cache, gpu, gpu_file)
+    with usage_errors():
+        spec = find_kernel(kernel)
+        problem = problems_of(kernel, shape, dtype, None if m is None else (m,))[0]
+        device = screening.device(find_target(target_name) if target_name else None)
+        pool = candidates_of(spec.space, problem, device.target, axis_texts, config_texts)
+    found, left_out = screening.screen(spec, problem, device, pool)
+    if as_json:
+        emit_json(report.screen_document(found, left_out, pool.untried))
+        return
+    out = console()
+    out.print(report.render_screen(found, left_out, pool.untried, limit, out.width))

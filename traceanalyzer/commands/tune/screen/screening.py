@@ -1,0 +1,87 @@
+"""What the commands that screen candidates share: for which GPU, how many to compile, and compiling them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceanalyzer.cli.common import tell
+from traceanalyzer.cli.request_options import given_gpu
+
+if TYPE_CHECKING:
+    from traceanalyzer.commands.tune.compile.device import Device
+    from traceanalyzer.commands.tune.compile.screen import Screen
+    from traceanalyzer.kernels.launch import KernelSpec
+    from traceanalyzer.kernels.problem import Problem
+    from traceanalyzer.kernels.space import Pool
+    from traceanalyzer.kernels.target import Target
+
+
+@dataclass(frozen=True)
+class Screening:
+    """How to screen.
+
+    Attributes:
+        most: candidates to compile; 0 compiles all.
+        jobs: compiling processes.
+        timeout_s: for one candidate.
+        no_cache: whether to leave the cache of compiled candidates alone.
+        gpu: name of the GPU whose figures count; null where it is told otherwise.
+        gpu_file: file that describes more GPUs.
+    """
+
+    most: int
+    jobs: int
+    timeout_s: float
+    no_cache: bool
+    gpu: str | None
+    gpu_file: Path | None
+
+    def device(self, target: Target | None, local: str | None = None) -> Device:
+        """Return the figures of the GPU: the one named, else the local one, else any of the architecture.
+
+        Args:
+            target: architecture that it must have, if any.
+            local: name of the GPU that is there, as its driver says it.
+
+        Raises:
+            ValueError: there is none, it is of another architecture, or its figures are not known.
+            click.UsageError: the GPU named is not known.
+        """
+        from traceanalyzer.commands.tune.compile.device import device_of, device_of_name
+
+        named = given_gpu(self.gpu, self.gpu_file)
+        if named is None and target is not None and local is not None:
+            return device_of_name(target, local)
+        return device_of(target, named)
+
+    def screen(self, spec: KernelSpec, problem: Problem, device: Device, pool: Pool) -> tuple[Screen, int]:
+        """Compile the most promising candidates and rank them; return the ranking and how many were left out."""
+        from traceanalyzer.commands.tune import view as report
+        from traceanalyzer.commands.tune.compile.candidate_order import preselect
+        from traceanalyzer.commands.tune.compile.screen import screen
+
+        configs = preselect(problem, pool.configs, spec.traffic, device, self.most or len(pool.configs), pool.named)
+        with report.progress("compiling") as advance:
+            found = screen(
+                spec, problem, device, configs, jobs=self.jobs, timeout_s=self.timeout_s,
+                cache=None if self.no_cache else compile_cache(),
+                progress=lambda done, total: advance("compiling", done, total),
+            )  # fmt: skip
+        return found, len(pool.configs) - len(configs)
+
+
+def tell_untried(pools: Iterable[Pool]) -> None:
+    """Say on stderr which values that the user named no candidate has."""
+    lines = (f"{value} is not tried: {reason}" for pool in pools for value, reason in pool.untried.items())
+    for line in dict.fromkeys(lines):
+        tell(line)
+
+
+def compile_cache() -> Path:
+    """Return the directory of what was compiled before."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("traceanalyzer") / "compiled"

@@ -1,0 +1,52 @@
+"""Did the change make the kernel faster? Before and after, measured in turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traceanalyzer.commands.tune.measure.race import FEWEST_ROUNDS, Result, round_ratio
+from traceanalyzer.commands.tune.measure.statistics import Interval
+from traceanalyzer.commands.tune.run.compute import Outcome
+from traceanalyzer.kernels.problem import Config
+
+SAME = 0.01
+"""A change smaller than this, as a share, is called none even where it can be measured."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Before against after on one problem.
+
+    Attributes:
+        before: result of the configuration so far.
+        after: result of the new one.
+        ratio: time after over time before, with its interval; null when one of them has no samples.
+        verdict: ``faster``, ``slower``, ``same`` (within 1 %), ``unclear`` (the interval holds 1, or too few rounds),
+            or ``failed``.
+    """
+
+    before: Result
+    after: Result
+    ratio: Interval | None
+    verdict: str
+
+
+def compare(outcome: Outcome, before: Config, after: Config) -> Comparison:
+    """Compare two configurations that one job measured side by side."""
+    by_config = {result.config: result for result in outcome.results}
+    old, new = by_config[before], by_config[after]
+    base, changed = outcome.samples.get(before, {}), outcome.samples.get(after, {})
+    ratio = round_ratio(changed, base)
+    if "failed" in (old.verdict, new.verdict):
+        return Comparison(old, new, ratio, "failed")
+    return Comparison(old, new, ratio, _verdict(ratio, len(set(base) & set(changed))))
+
+
+def _verdict(ratio: Interval | None, rounds: int) -> str:
+    if ratio is None or rounds < FEWEST_ROUNDS:
+        return "unclear"
+    if ratio.low > 1 - SAME and ratio.high < 1 + SAME:
+        return "same"
+    if ratio.high < 1:
+        return "faster"
+    return "slower" if ratio.low > 1 else "unclear"

@@ -1,0 +1,214 @@
+"""Ops of the attention part of a layer: grouped-query, latent (MLA) and recurrent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from traceanalyzer.model.architecture import (
+    RECURRENT,
+    Layer,
+    Mixer,
+    Mla,
+)
+from traceanalyzer.model.model_step import Step
+from traceanalyzer.model.op import Op
+from traceanalyzer.model.workload import Attended, Group
+
+UNKNOWN_CONTEXT = "the context's length is unknown: pass it to have attention modelled"
+EQUAL_LENGTHS = "sequences taken as equally long: with a window, an upper bound"
+
+
+def attention_ops(step: Step, block: Layer) -> list[Op]:
+    """Return the ops between a layer's input norm and its residual add, communication left out."""
+    if block.attention is None:
+        return []
+    if block.attention == "other":
+        why = "a kind of attention that is not known"
+        return [Op("attention", "attention", flops=None, kv_bytes=None, kernels=None, notes=(why,))]
+    if block.attention in RECURRENT:
+        return _recurrent(step, step.architecture.mixer)
+    if block.attention == "mla" and step.architecture.mla is not None:
+        return _latent(step, step.architecture.mla, block)
+    return _grouped(step, block)
+
+
+def _grouped(step: Step, block: Layer) -> list[Op]:
+    a, t, h = step.architecture, step.tokens, step.architecture.head_dim
+    queries, keys = step.heads * h, step.kv_heads * h
+    width = queries * (2 if a.attention_gate else 1) + 2 * keys
+    ops = step.linear("qkv_proj", "qkv_proj", a.weights.attention, t, a.hidden, width)
+    if a.qk_norm:
+        ops.append(step.elementwise("qk_norm", "norm", t * (queries + keys), t * (queries + keys), kernels=None))
+    if block.rope:
+        rotated = t * (step.heads + step.kv_heads) * a.rotary_dim
+        ops.append(step.elementwise("rope", "rope", rotated, rotated))
+    ops.append(_kv_write(step, t * 2 * keys))
+    ops.append(_softmax_attention(step, block))
+    if a.attention_gate:
+        ops.append(step.elementwise("attention_gate", "activation", 2 * t * queries, t * queries))
+    return ops + step.linear("o_proj", "o_proj", a.weights.attention, t, queries, a.hidden)
+
+
+def _kv_write(step: Step, values: float) -> Op:
+    """Read new keys and values, write them to the cache: values (b_a + b_kv) bytes."""
+    kv_bytes = values * step.architecture.kv.bytes
+    return Op("kv_write", "kv_write", activation_bytes=values * step.width, kv_bytes=kv_bytes)
+
+
+def attended(groups: Iterable[Group], layer: Layer) -> Attended:
+    """Return what a layer's attention touches in these groups; null where a context is unknown."""
+    found = [_attended(group, layer) for group in groups]
+    pairs = [one.pairs for one in found if one.pairs is not None]
+    read = [one.kv_tokens for one in found if one.kv_tokens is not None]
+    known = len(pairs) == len(read) == len(found)
+    return Attended(sum(pairs) if known else None, sum(read) if known else None, all(one.exact for one in found))
+
+
+def _attended(group: Group, layer: Layer) -> Attended:
+    if layer.window is None:
+        return group.full()
+    return group.chunked(layer.window) if layer.attention == "chunked" else group.sliding(layer.window)
+
+
+def _softmax_attention(step: Step, block: Layer) -> Op:
+    """4 H h FLOP a pair; 2 G h values of the cache a visible token; queries read and outputs written."""
+    a = step.architecture
+    seen = attended(step.workload.groups, block)
+    return Op(
+        name="attention",
+        role="attention",
+        dtype=a.activation.compute,
+        flops=None if seen.pairs is None else 4.0 * step.heads * a.head_dim * seen.pairs,
+        activation_bytes=2 * step.tokens * step.heads * a.head_dim * step.width,
+        kv_bytes=None if seen.kv_tokens is None else 2 * seen.kv_tokens * step.kv_heads * a.head_dim * a.kv.bytes,
+        kernels=None,
+        notes=_attention_notes(seen),
+    )
+
+
+def _attention_notes(seen: Attended) -> tuple[str, ...]:
+    if seen.pairs is None:
+        return (UNKNOWN_CONTEXT,)
+    return () if seen.exact else (EQUAL_LENGTHS,)
+
+
+def _latent(step: Step, mla: Mla, block: Layer) -> list[Op]:
+    """Latent attention: decode works on the latents (absorbed), a prompt on keys and values expanded from them."""
+    a, t = step.architecture, step.tokens
+    stored = a.weights.attention
+    queries = step.heads * (mla.nope + mla.rope)
+    latent = mla.kv_rank + mla.rope
+    ops: list[Op] = []
+    if mla.q_rank:
+        # The two down-projections share their input and are one product in the engines.
+        ops += step.linear("qkv_a_proj", "qkv_proj", stored, t, a.hidden, mla.q_rank + latent)
+        ops.append(
+            step.elementwise(
+                "qkv_a_norm",
+                "norm",
+                t * (mla.q_rank + mla.kv_rank),
+                t * (mla.q_rank + mla.kv_rank),
+                kernels=None,
+            )
+        )
+        ops += step.linear("q_b_proj", "qkv_proj", stored, t, mla.q_rank, queries)
+    else:
+        ops += step.linear("q_proj", "qkv_proj", stored, t, a.hidden, queries)
+        ops += step.linear("kv_a_proj", "qkv_proj", stored, t, a.hidden, latent)
+        ops.append(step.elementwise("kv_a_norm", "norm", t * mla.kv_rank, t * mla.kv_rank))
+    rotated = t * (step.heads + 1) * mla.rope
+    ops.append(step.elementwise("rope", "rope", rotated, rotated))
+    ops.append(_kv_write(step, t * latent))
+    decode = [group for group in step.workload.groups if group.decode]
+    context = [group for group in step.workload.groups if not group.decode]
+    if context:
+        ops += _latent_context(step, mla, block, context)
+    if decode:
+        ops += _latent_decode(step, mla, block, decode)
+    return ops + step.linear("o_proj", "o_proj", stored, t, step.heads * mla.v, a.hidden)
+
+
+def _latent_decode(step: Step, mla: Mla, block: Layer, groups: list[Group]) -> list[Op]:
+    """2 H (2 kv_lora + rope) FLOP a pair, one latent read for all heads; W_UK and W_UV applied to each token."""
+    a, seen = step.architecture, attended(groups, block)
+    t, latent = sum(group.tokens for group in groups), mla.kv_rank + mla.rope
+    absorbed = step.heads * mla.kv_rank * (mla.nope + mla.v)
+    attention = Op(
+        name="attention",
+        role="attention",
+        dtype=a.activation.compute,
+        flops=None if seen.pairs is None else 2.0 * step.heads * (latent + mla.kv_rank) * seen.pairs,
+        activation_bytes=t * step.heads * (latent + mla.kv_rank) * step.width,
+        kv_bytes=None if seen.kv_tokens is None else seen.kv_tokens * latent * a.kv.bytes,
+        kernels=None,
+        notes=(*_attention_notes(seen), "absorbed: attention over the latents"),
+    )
+    around = Op(
+        name="absorb",
+        role="attention",
+        dtype=a.activation.compute,
+        flops=2.0 * t * absorbed,
+        # Engines keep W_UK and W_UV unquantised for the batched products.
+        weight_bytes=absorbed * step.width,
+        activation_bytes=t * step.heads * (mla.nope + 2 * mla.kv_rank + mla.v) * step.width,
+        kernels=2,
+        notes=("W_UK on queries and W_UV on outputs, as batched products in the activations' format",),
+    )
+    return [attention, around]
+
+
+def _latent_context(step: Step, mla: Mla, block: Layer, groups: list[Group]) -> list[Op]:
+    """Expand keys and values of the whole context, then 2 H (nope + rope + v) FLOP a pair."""
+    a, seen = step.architecture, attended(groups, block)
+    t, head = sum(group.tokens for group in groups), mla.nope + mla.rope
+    expanded = step.heads * (mla.nope + mla.v)
+    m = int(seen.kv_tokens) if seen.kv_tokens is not None else t
+    ops = step.linear("kv_b_proj", "qkv_proj", a.weights.attention, m, mla.kv_rank, expanded)
+    read = None if seen.kv_tokens is None else seen.kv_tokens * step.heads * (head + mla.v) * step.width
+    attention = Op(
+        name="attention",
+        role="attention",
+        dtype=a.activation.compute,
+        flops=None if seen.pairs is None else 2.0 * step.heads * (head + mla.v) * seen.pairs,
+        activation_bytes=t * step.heads * (head + mla.v) * step.width,
+        kv_bytes=read,
+        kernels=None,
+        notes=(*_attention_notes(seen), "keys and values expanded from the latents"),
+    )
+    return [*ops, attention]
+
+
+def _recurrent(step: Step, mixer: Mixer | None) -> list[Op]:
+    """Projections, short convolution and state update; null FLOP where the sizes are unknown."""
+    a, t = step.architecture, step.tokens
+    if mixer is None:
+        why = "a recurrent layer whose sizes the config does not tell"
+        return [Op("recurrent", "other", flops=None, kv_bytes=None, kernels=None, notes=(why,))]
+    inputs, inner, channels = step.share(mixer.inputs), step.share(mixer.inner), step.share(mixer.conv_channels)
+    state, b = step.share(mixer.state), step.workload.sequences
+    ops = step.linear("mixer_in_proj", "qkv_proj", a.weights.attention, t, a.hidden, inputs)
+    taps = b * channels * (mixer.conv_width - 1) * step.width
+    ops.append(
+        Op(
+            name="short_conv",
+            role="other",
+            dtype=a.activation.compute,
+            flops=2.0 * t * channels * mixer.conv_width,
+            activation_bytes=2 * t * channels * step.width,
+            kv_bytes=2 * taps,
+        )
+    )
+    ops.append(
+        Op(
+            name="state_update",
+            role="other",
+            dtype=a.activation.compute,
+            # Decay, outer product, and read-out: about 6 FLOP for each value of the state and token.
+            flops=6.0 * t * state,
+            activation_bytes=t * (channels + inner) * step.width,
+            kv_bytes=2 * b * state * 4.0,
+            kernels=None,
+            notes=("recurrent state in fp32, read and written once a step; a chunked scan computes more",),
+        )
+    )
+    return ops + step.linear("mixer_out_proj", "o_proj", a.weights.attention, t, inner, a.hidden)

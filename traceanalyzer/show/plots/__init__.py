@@ -1,0 +1,1 @@
+"""What Matplotlib plots share: one style, colour-blind-safe and legible at half size; bars, labels, legends."""

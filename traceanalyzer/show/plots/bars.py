@@ -1,0 +1,88 @@
+"""Times as horizontal bars, each with its value, its share, and its name above or beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceanalyzer.show.plots import style
+from traceanalyzer.show.plots.legend import Meaning, draw_legend, legend_height
+from traceanalyzer.wording import duration, percent
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar: what it says, how long it is (ns), how it looks."""
+
+    name: str
+    value_ns: float
+    colour: str
+    hatch: str = ""
+
+
+def time_bars(
+    bars: Sequence[Bar],
+    total_ns: float,
+    title: str,
+    *,
+    names_above: bool,
+    width: float = style.WIDTH,
+    meanings: Sequence[Meaning] = (),
+    nothing: str = "",
+) -> Figure:
+    """Draw bars from the top down; call within ``style.styled``.
+
+    Args:
+        bars: in the order to draw.
+        total_ns: what shares are of.
+        title: what stands above.
+        names_above: whether a name stands above its bar, where a long one takes no room beside the axis.
+        width: of the figure, inches.
+        meanings: what colours and hatches stand for, said below.
+        nothing: what is said where there are no bars.
+    """
+    count = max(len(bars), 1)
+    height = 0.8 + (0.5 if names_above else 0.34) * count + legend_height(meanings, width)
+    figure = style.new_figure(height, width)
+    axes = figure.add_subplot()
+    axes.set_title(title)
+    if not bars:
+        axes.annotate(nothing, (0, 0.5), xycoords="axes fraction", va="center", color=style.MUTED)
+    for at, bar in enumerate(bars):
+        axes.barh(
+            at,
+            bar.value_ns,
+            height=0.36 if names_above else 0.62,
+            color=bar.colour,
+            hatch=bar.hatch,
+            edgecolor=style.PAPER,
+            linewidth=0,
+        )
+        if names_above:
+            place = (0, at - 0.22)
+            axes.annotate(bar.name, place, (0, 1), textcoords="offset points", va="bottom", fontsize=style.SMALL)
+        axes.annotate(
+            f"{duration(bar.value_ns)} · {percent(bar.value_ns / total_ns)}",
+            (bar.value_ns, at),
+            (6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=style.SMALL,
+            color=style.MUTED,
+        )
+    axes.set_ylim(count - 0.5, -0.85 if names_above else -0.6)
+    axes.set_xlim(0, max((bar.value_ns for bar in bars), default=1.0) * 1.33)
+    axes.set_yticks([] if names_above else range(len(bars)), None if names_above else [bar.name for bar in bars])
+    axes.set_xticks([])
+    axes.spines["bottom"].set_visible(False)
+    axes.spines["left"].set_visible(bool(bars) and not names_above)
+    axes.tick_params(length=0)
+    for text in axes.texts:
+        style.fit(text, 0.97 * figure.bbox.width)
+    if meanings:
+        draw_legend(figure, meanings)
+    return figure
