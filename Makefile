@@ -37,12 +37,12 @@ slow: $(VENV)/.installed
 
 # The wheel in an environment of its own, used without the sources.
 test-wheel: $(VENV)/.installed
-	$(BIN)/pytest -m "slow or not slow" -p no:xdist tests/packaging/test_distributions.py tests/packaging/test_installed.py
+	$(BIN)/pytest -m "slow or not slow" -p no:xdist tests/project/test_distributions.py tests/project/test_installed.py
 
 # Every dependency at the lower bound that pyproject.toml declares (the oldest Python shows most: PYTHON=python3.10).
 LOWEST := .lowest
 test-lowest: $(VENV)/.installed
-	$(BIN)/python tests/packaging/lowest_bounds.py > lowest.txt
+	$(BIN)/python -m tests.support.lowest_bounds > lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/pip install --quiet --disable-pip-version-check -c lowest.txt -e '.[dev]'
 	$(LOWEST)/bin/pytest -n $(JOBS) -W ignore::DeprecationWarning  # of old releases about newer ones
@@ -51,7 +51,7 @@ test-lowest: $(VENV)/.installed
 # The real server tests: make test-vllm VLLM=folder of a virtual environment that holds vLLM.
 VLLM ?= $(TRACEANALYZER_VLLM_VENV)
 test-vllm: $(VENV)/.installed
-	TRACEANALYZER_VLLM_VENV=$(VLLM) $(BIN)/pytest -m slow tests/capture/test_capture_vllm.py -p no:xdist
+	TRACEANALYZER_VLLM_VENV=$(VLLM) $(BIN)/pytest -m slow tests/commands/test_capture_vllm.py -p no:xdist
 
 # The timed benchmarks of docs/benchmarks.md (about five hours; nothing else should run), from recordings that docs/benchmarks.md
 # names; the page says how the others are run. BENCH: a folder that keeps the inputs. Less: make bench

@@ -12,9 +12,8 @@ from click.testing import CliRunner
 
 from synthetic import generate, write
 from synthetic.models import llama_decode
+from tests.support.places import CASES
 from traceanalyzer.cli.main import cli
-
-CASES = Path(__file__).resolve().parent.parent / "data" / "cases"
 
 
 def invoke(*arguments: object):

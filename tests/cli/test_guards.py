@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.support.places import CASES
 from traceanalyzer.cli.main import cli
 
-CASE = Path(__file__).parents[1] / "data" / "cases" / "000_baseline.json"
+CASE = CASES / "000_baseline.json"
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from synthetic import generate, write
 from synthetic.models import llama_decode
+from tests.support.places import CASES
 from traceanalyzer.cli.main import cli, of_system
 
-CASES = Path(__file__).resolve().parent.parent / "data" / "cases"
 MOE = CASES / "210_dense_first3_moe.json.gz"
 
 

@@ -6,10 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.support.places import ROOT
 from traceanalyzer.kernels.problem import Config, Problem
 
 FP16 = {"dtype": "fp16"}
@@ -49,7 +49,8 @@ def errors() -> dict[str, float]:
         for case, (name, problem, config, routing, _) in CASES.items()
     ]
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("interpreted.py"))],
+        [sys.executable, "-m", "tests.support.interpreted_kernels"],
+        cwd=ROOT,
         input=json.dumps(questions),
         capture_output=True,
         text=True,

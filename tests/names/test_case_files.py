@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.places import DATA
 from traceanalyzer.names import parse
 
-EXPECTED: dict[str, list[dict[str, Any]]] = json.loads(
-    (Path(__file__).parents[1] / "data" / "names_cases.json").read_text()
-)
+EXPECTED: dict[str, list[dict[str, Any]]] = json.loads((DATA / "names_cases.json").read_text())
 ENTRIES = [entry for case in EXPECTED.values() for entry in case]
 
 

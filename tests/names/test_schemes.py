@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.places import ROOT
 from traceanalyzer.names import parse, role_hint
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import (
@@ -358,7 +358,7 @@ def test_a_scheme_is_registered_once() -> None:
 
 
 def test_the_document_describes_every_kind_and_every_scheme() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "kernel-names.md").read_text()
+    text = (ROOT / "docs" / "kernel-names.md").read_text()
     emitted = {parse(name).scheme for name, _ in CASES} - {None}
     missing = [word for word in sorted(emitted | KINDS | FAMILIES) if f"`{word}`" not in text]
     assert missing == []

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from tests.support.places import CASES
 from traceanalyzer.cli.main import cli
 
-FOLDER = Path(__file__).resolve().parent.parent / "data" / "cases"
-CASE: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))["cases"][
-    "403_roofline_shapes"
-]
+CASE: dict[str, Any] = json.loads((CASES / "expected.json").read_text(encoding="utf-8"))["cases"]["403_roofline_shapes"]
 POINTS: list[dict[str, Any]] = CASE["values"]["roofline"]
 BOUNDS = {"memory-bound": "memory", "compute-bound": "compute", "implausible": "memory"}
 
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    result = CliRunner().invoke(cli, ["roofline", str(FOLDER / CASE["path"]), "--json", "--no-cache"])
+    result = CliRunner().invoke(cli, ["roofline", str(CASES / CASE["path"]), "--json", "--no-cache"])
     assert result.exit_code == 0, result.output
     parsed: dict[str, Any] = json.loads(result.stdout)
     return parsed
@@ -51,7 +48,7 @@ def test_the_impossible_kernel_is_flagged_with_causes(document: dict[str, Any]) 
 
 
 def test_no_shapes_no_verdict() -> None:
-    result = CliRunner().invoke(cli, ["roofline", str(FOLDER / "000_baseline.json"), "--json", "--no-cache"])
+    result = CliRunner().invoke(cli, ["roofline", str(CASES / "000_baseline.json"), "--json", "--no-cache"])
     parsed = json.loads(result.stdout)
     assert {row["bound"] for row in parsed["rows"]} == {"unknown"}
     assert all(row["basis"] for row in parsed["rows"])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from segment_faults import faults
 
 from synthetic import (
     DroppedKernel,
@@ -17,6 +16,7 @@ from synthetic import (
     variety,
     write,
 )
+from tests.support.segment_faults import faults
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.consensus import consult
 from traceanalyzer.segment.cut import Cut

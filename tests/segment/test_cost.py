@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from test_architectures import ARCHITECTURES, dense
 
+from tests.support.architectures import ARCHITECTURES, dense
 from traceanalyzer.read import Source, TraceMetadata
 from traceanalyzer.read.schema import EVENT_SCHEMA
 from traceanalyzer.segment import segmentation

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from segment_faults import faults
 
 from synthetic import (
     DroppedKernel,
@@ -18,6 +17,7 @@ from synthetic import (
 )
 from synthetic import catalogue as k
 from synthetic.spec import Launch
+from tests.support.segment_faults import faults
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import open_traces
 

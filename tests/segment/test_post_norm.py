@@ -8,8 +8,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from segment_faults import faults
-from test_architectures import (
+
+from synthetic import (
+    BlockSpec,
+    KernelSpec,
+    ModelSpec,
+    TraceSpec,
+    decode_steps,
+    generate,
+    write,
+)
+from tests.support.architectures import (
     ADD,
     ARGMAX,
     COPY,
@@ -28,16 +37,7 @@ from test_architectures import (
     Step,
     step,
 )
-
-from synthetic import (
-    BlockSpec,
-    KernelSpec,
-    ModelSpec,
-    TraceSpec,
-    decode_steps,
-    generate,
-    write,
-)
+from tests.support.segment_faults import faults
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.roles import block_roles, outer_roles

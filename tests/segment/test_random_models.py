@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from segment_faults import faults
 
 from synthetic import generate, write
 from synthetic.random_specs import Limits, random_model
+from tests.support.segment_faults import faults
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import open_traces
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-from recordings import Recording
-from test_architectures import ADD, ARCHITECTURES, ARGMAX, DOWN, FA3, HEAD, OUT, QKV, SILU, UP, dense, step
+
+from tests.support.architectures import ADD, ARCHITECTURES, ARGMAX, DOWN, FA3, HEAD, OUT, QKV, SILU, UP, dense, step
+from tests.support.hand_written_recording import Recording
 
 DECODE = "execute_context_0(0)_generation_4(4)"
 IDLE = "execute_context_0(0)_generation_0(0)"

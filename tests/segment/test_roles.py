@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from test_architectures import (
+
+from tests.support.architectures import (
     ADD,
     ALIGN,
     ARCHITECTURES,
@@ -30,7 +31,6 @@ from test_architectures import (
     dense,
     step,
 )
-
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.roles import block_roles, outer_roles
 from traceanalyzer.segment.tokens import encode

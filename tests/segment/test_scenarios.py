@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from segment_faults import faults
 
 from synthetic import (
     DroppedKernel,
@@ -18,6 +17,7 @@ from synthetic import (
     models,
     write,
 )
+from tests.support.segment_faults import faults
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.trace import open_traces
 

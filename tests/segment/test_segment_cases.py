@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from tests.support.places import CASES
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.trace import open_traces
 
-CASES = Path(__file__).resolve().parents[1] / "data" / "cases"
 EXPECTED: dict[str, Any] = json.loads((CASES / "expected.json").read_text())["cases"]
 SINGLE = [
     case

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from segment_faults import faults
 
 from synthetic import (
     TraceSpec,
@@ -14,6 +13,7 @@ from synthetic import (
     variety,
     write,
 )
+from tests.support.segment_faults import faults
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import open_traces
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving_results import document, error_line, result, run
+
+from tests.support.places import CASES
+from tests.support.serving_results import document, error_line, result, run
 
 Save = Callable[..., str]
-CASES = Path(__file__).resolve().parent.parent / "data" / "cases"
 EXPECTED: dict[str, Any] = json.loads((CASES / "expected.json").read_text(encoding="utf-8"))["cases"]
 PAIRS = [name for name, case in EXPECTED.items() if name[0:2] == "50" and isinstance(case["path"], list)]
 

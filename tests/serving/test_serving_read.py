@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving_results import document, error_line, result, run
 
+from tests.support.serving_results import document, error_line, result, run
 from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.read import read
 from traceanalyzer.serving.records import half_unit

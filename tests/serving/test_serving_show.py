@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving_results import document, error_line, result, run
+
+from tests.support.serving_results import document, error_line, result, run
 
 Save = Callable[..., str]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-from tables import H100, STRIX, compile_facts, dense_table, read_facts, regrets, strix_table
 
+from tests.support.compile_tables import H100, STRIX, compile_facts, dense_table, read_facts, regrets, strix_table
 from traceanalyzer.commands.tune.compile.candidate_order import (
     Score,
     preselect,

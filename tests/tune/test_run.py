@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers import GOOD, PROBLEM, fake_bench, outcome_of, verdicts
 
+from tests.support.tune_benches import GOOD, PROBLEM, fake_bench, outcome_of, verdicts
 from traceanalyzer.commands.tune.formats.sweep import read_sweep
 from traceanalyzer.commands.tune.measure.bench import open_bench, start_worker
 from traceanalyzer.commands.tune.measure.journal import Journal

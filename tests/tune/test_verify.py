@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from helpers import PROBLEM, fake_bench
 
+from tests.support.tune_benches import PROBLEM, fake_bench
 from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.run.compute import Job, Settings, measure
 from traceanalyzer.commands.tune.verify.compute import Comparison, compare

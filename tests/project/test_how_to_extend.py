@@ -1,0 +1,168 @@
+"""The examples of CONTRIBUTING.md, as they stand there: one file or one row each, found without being listed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from tests.support.places import ROOT
+from traceanalyzer.cli.main import cli
+from traceanalyzer.hardware import (
+    find_gpu,
+    gpus,
+    known_gpus,
+    roofs,
+)
+from traceanalyzer.model import known, named, parameters
+from traceanalyzer.names import parse, registry
+from traceanalyzer.names import parsing as reading
+
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+Add = Callable[[str], None]
+
+
+def block(heading: str, language: str = "python") -> str:
+    """Return the one code block of a section."""
+    section = TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(rf"^```{language}\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    return str(code)
+
+
+@pytest.fixture
+def add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Add]:
+    """Return a function that puts the module of a section into its package, until the test ends."""
+    made = []
+
+    def put(heading: str) -> None:
+        section = TEXT.partition(f"\n## {heading}\n")[2]
+        path = Path(re.findall(r"`(traceanalyzer/[\w/]+\.py)`:", section)[0])
+        assert not (ROOT / path).exists(), f"{path} is in the package now: choose another example"
+        home = path.parent if path.parent.is_dir() else path.parent.parent
+        package = import_module(".".join(home.parts))
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+        place = tmp_path / path.relative_to(home)
+        place.parent.mkdir(exist_ok=True)
+        if home != path.parent:
+            (place.parent / "__init__.py").touch()
+            made.append(".".join(path.parent.parts))
+        place.write_text(block(heading), encoding="utf-8")
+        made.append(".".join(path.with_suffix("").parts))
+
+    yield put
+    for module in reversed(made):
+        sys.modules.pop(module, None)
+        vars(sys.modules[module.rpartition(".")[0]]).pop(module.rpartition(".")[2], None)
+
+
+@pytest.fixture
+def sample(samples: Path) -> str:
+    return str(samples / "gptoss20b_decode_synthetic.json.gz")
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(cli, [*arguments, "--no-cache"])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_naming_scheme_is_one_module(add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "zebra_gemm_bf16_64x128x32"
+    assert parse(name).scheme != "zebra"
+    monkeypatch.setattr(registry, "_SCHEMES", list(registry.schemes()))
+    add("A naming scheme")
+    try:
+        for cached in (registry.schemes, reading._cached):
+            cached.cache_clear()
+        kernel = parse(name)
+    finally:
+        monkeypatch.undo()
+        for cached in (registry.schemes, reading._cached):
+            cached.cache_clear()
+    assert (kernel.scheme, kernel.kind, kernel.tile) == ("zebra", "gemm", (64, 128, 32))
+    assert kernel.dtypes.weight == "bf16"
+
+
+def test_a_gpu_is_one_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table = resources.files("traceanalyzer.hardware").joinpath("gpus.csv").read_text(encoding="utf-8")
+    row = block("A GPU", "csv")
+    assert len(next(csv.reader([row]))) == len(next(csv.reader([table.splitlines()[0]])))
+    (tmp_path / "gpus.csv").write_text(table + row, encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(gpus.resources, "files", lambda _: tmp_path)
+        known_gpus.cache_clear()
+        try:
+            gpu = find_gpu("NVIDIA Z100")
+        finally:
+            known_gpus.cache_clear()
+    assert gpu.name == "Z100"
+    assert roofs(gpu, "bf16").peak_tflops == 1200
+
+
+def test_a_model_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = eval(block("A model"), vars(known))
+    with monkeypatch.context() as patch:
+        patch.setattr(known, "KNOWN", (*known.KNOWN, entry))
+        known._index.cache_clear()
+        try:
+            model = named("Zebra-7B")
+        finally:
+            known._index.cache_clear()
+    assert model.name == "zebra-ai/Zebra-7B"
+    assert parameters(model).total == pytest.approx(8.03e9, rel=1e-3)
+
+
+def test_an_analysis_is_one_module(add: Add, sample: str, tmp_path: Path) -> None:
+    assert "streams" not in CliRunner().invoke(cli, ["--help"]).stdout
+    add("An analysis")
+    assert "streams   how busy each stream of a device is\n" in CliRunner().invoke(cli, ["--help"]).stdout
+    assert "One row a stream" in CliRunner().invoke(cli, ["streams", "--help"]).stdout
+    document = json.loads(run("streams", sample, "--json"))
+    assert document["schema"] == "traceanalyzer/streams/1"
+    kernels = json.loads(run("hotspots", sample, "--json"))
+    total = sum(row["total_us"] for row in kernels["rows"] + kernels["copies"])
+    assert sum(row["total_us"] for row in document["rows"]) == pytest.approx(total)
+    assert "device" in run("streams", sample).splitlines()[0]
+    rows = list(csv.DictReader(io.StringIO(run("streams", sample, "--csv"))))
+    assert [float(row["longest_us"]) for row in rows] == [row["longest_us"] for row in document["rows"]]
+    run("export", "parquet", sample, "--table", "streams", "-o", str(tmp_path / "streams.parquet"))
+    assert pl.read_parquet(tmp_path / "streams.parquet")["events"].to_list() == [r["events"] for r in document["rows"]]
+
+
+def test_an_export_format_is_one_module(add: Add, sample: str, tmp_path: Path) -> None:
+    add("An export format")
+    assert "tables as JSON Lines" in CliRunner().invoke(cli, ["export", "--help"]).stdout
+    run("export", "jsonl", sample, "--table", "steps", "--table", "gaps", "-o", str(tmp_path / "out"))
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"steps.jsonl", "gaps.jsonl"}
+    lines = (tmp_path / "out" / "steps.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(json.loads(run("ingest", sample, "--json"))["timelines"][0]["steps"])
+
+
+def test_nothing_is_declared_twice_and_every_command_is_found() -> None:
+    from traceanalyzer.discovery import declared
+
+    found = [set(declared(package)) for package in ("traceanalyzer.cli", "traceanalyzer.commands")]
+    assert not found[0] & found[1]
+    places: dict[str, Any] = {
+        "": "traceanalyzer.cli",
+        "tune": "traceanalyzer.cli",
+        "export": "traceanalyzer.commands.export.formats",
+    }
+    for group, package in places.items():
+        for one in declared(package, group).values():
+            assert callable(one.load()), one.module
+    # A module of the command line that holds a command of its own name but no first line would be lost in silence.
+    for path in set((ROOT / "traceanalyzer" / "cli").glob("*.py")) - {ROOT / "traceanalyzer" / "cli" / "main.py"}:
+        text = path.read_text(encoding="utf-8")
+        command = rf"^@click\.(?:command|group)\(.*^def {path.stem.removeprefix('tune_')}_?\("
+        assert text.startswith('"""``traceanalyzer ') or not re.search(command, text, re.M | re.S), path.name

@@ -1,0 +1,10 @@
+"""Where things lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
+CASES = DATA / "cases"
+SWEEPS = DATA / "sweeps"
