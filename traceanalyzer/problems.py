@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from typing import Annotated
+
+import msgspec
+
+from traceanalyzer.declare import Part, told
 
 
 class TraceError(Exception):
@@ -25,30 +29,20 @@ class TraceError(Exception):
         return type(self), (self.path, self.reason)
 
 
-@dataclass(frozen=True)
-class TraceWarning:
-    """Something the user should know about an input that could still be used.
+class TraceWarning(Part, kw_only=False):
+    """Something to know about an input that could still be used."""
 
-    Attributes:
-        code: a stable lower-case identifier, such as ``truncated``.
-        message: one sentence for a person.
-        source: the file concerned, or null when it concerns the whole input.
-        count: how many events are concerned, where that can be counted.
-        byte_offset: where in the decompressed file, where that is known.
-        line: the 1-based line there, where that is known.
-    """
-
-    code: str
-    message: str
-    source: str | None = None
-    count: int | None = None
-    byte_offset: int | None = None
-    line: int | None = None
+    code: Annotated[str, told("A stable lower-case identifier, such as truncated; see warnings.md.")]
+    message: Annotated[str, told("One sentence for a person.")]
+    source: Annotated[str | None, told("The file concerned.", null="it concerns the whole input")] = None
+    count: Annotated[int | None, told("Events, requests or files concerned.", null="not counted")] = None
+    byte_offset: Annotated[int | None, told("Where in the decompressed file.", null="unknown", unit="bytes")] = None
+    line: Annotated[int | None, told("The line there, from 1.", null="unknown")] = None
 
     def at(self, source: str) -> TraceWarning:
         """Return the same warning, naming the file it belongs to."""
-        return replace(self, source=source)
+        return msgspec.structs.replace(self, source=source)
 
     def to_dict(self) -> dict[str, str | int | None]:
         """Return the keys that the JSON contract asks for."""
-        return asdict(self)
+        return msgspec.structs.asdict(self)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from docs.generate.pages import FOLDER, PAGES
+from docs.generate.documents import SCHEMAS
+from docs.generate.pages import FOLDER, generated
 
 
 def main() -> None:
-    """Write the pages whose text has changed."""
+    """Write the files whose text has changed; schemas of documents that are gone go, too."""
     FOLDER.mkdir(exist_ok=True)
-    for name, text in PAGES.items():
-        path, made = FOLDER / name, text()
-        if not path.exists() or path.read_text(encoding="utf-8") != made:
-            path.write_text(made, encoding="utf-8")
+    made = generated()
+    for path in SCHEMAS.glob("*.json"):
+        if path not in made:
+            path.unlink()
+    for path, text in made.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 from docs.generate.documents import SCHEMAS, Field, fields, read
 from docs.generate.markdown import join, note, table
+from traceanalyzer import declare
+from traceanalyzer.declare import Column, Part, members, parts_of
+from traceanalyzer.show.schema import documents
 
 HEAD = """
 # Columns
@@ -43,8 +46,6 @@ FRAMES = (
     Declared("steps, Segmentation.steps", "segment.segmentation_result", "STEP_SCHEMA"),
     Declared("blocks, Segmentation.blocks", "segment.segmentation_result", "BLOCK_SCHEMA"),
     Declared("Timeline.top_kernels", "show.frame_columns", "TOP_KERNELS"),
-    Declared("Hotspots.rows", "show.frame_columns", "HOTSPOT_ROWS"),
-    Declared("Hotspots.copies", "show.frame_columns", "HOTSPOT_COPIES"),
     Declared("Idle.gaps", "show.frame_columns", "IDLE_GAPS"),
     Declared("Idle.host", "show.frame_columns", "IDLE_HOST"),
     Declared("Idle.totals", "show.frame_columns", "IDLE_TOTALS"),
@@ -77,7 +78,6 @@ class Csv(NamedTuple):
 
 CSV_TABLES = (
     Csv("blocks --csv", "commands.blocks.view", "CSV_COLUMNS", "blocks", "timelines[].steps[].blocks[]"),
-    Csv("hotspots --csv; kernels, roles", "commands.hotspots.view", "CSV_COLUMNS", "hotspots", "rows[]"),
     Csv("idle --csv; gaps", "commands.idle.view", "CSV_COLUMNS", "idle", "gaps[]"),
     Csv("diff --csv", "commands.diff.view", "CSV_COLUMNS", "diff", "rows[]"),
     Csv("roofline --csv", "commands.roofline.view", "CSV_COLUMNS", "roofline", "rows[]"),
@@ -128,7 +128,15 @@ def page() -> str:
         declared = columns(frame.module, frame.name)
         rows = [(f"`{name}`", type_, unit(name), told) for name, (type_, told) in declared.items()]
         parts += [f"### {frame.title}", table(("column", "type", "unit", "meaning"), rows)]
+    for title, part in parts_with("frame").items():
+        rows = [
+            (f"`{c.frame_name}`", c.dtype, unit(c.frame_name), _meaning(c)) for c in declare.columns(part) if c.frame
+        ]
+        parts += [f"### {title}", table(("column", "type", "unit", "meaning"), rows)]
     parts.append(CSV_HEAD.strip())
+    for title, part in parts_with("table").items():
+        told = [(f"`{c.name}`", _type_of(c), c.unit, _meaning(c, "Empty")) for c in declare.columns(part) if c.csv]
+        parts += [f"### {title}", table(("column", "type", "unit", "meaning"), told)]
     for csv in CSV_TABLES:
         rows = [(f"`{name}`", f.type, f.unit or unit(name), _with_null(f)) for name, f in csv_fields(csv).items()]
         more = [MORE[csv.schema]] if csv.schema in MORE else []
@@ -138,6 +146,26 @@ def page() -> str:
         rows = [(f"`{c}`", *exported(c, known)) for c in getattr(_module("commands.export.tables"), name)]
         parts += [f"### {title}", table(("column", "type", "unit", "meaning"), rows)]
     return join(*parts)
+
+
+def parts_with(name: str) -> dict[str, type[Part]]:
+    """Return the declared parts that are the rows of a frame or of a CSV table, by its title.
+
+    Args:
+        name: the ClassVar that names it, ``frame`` or ``table``.
+    """
+    parts = [part for document in documents().values() for part in parts_of(document)]
+    titles = {part: vars(part)[name] for part in parts if name in vars(part)}
+    return {title: part for part, title in sorted(titles.items(), key=lambda pair: str(pair[1]))}
+
+
+def _meaning(column: Column, without: str = "Null") -> str:
+    return f"{column.meaning} {without}: {column.null}." if column.null else column.meaning
+
+
+def _type_of(column: Column) -> str:
+    names = {str: "string", int: "integer", float: "number", bool: "boolean"}
+    return " or ".join(dict.fromkeys(names.get(one, "string") for one in members(column.type) if one is not type(None)))
 
 
 def columns(module: str, name: str) -> dict[str, tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""json.md: the fields of every JSON document, from the schemas in docs/schemas."""
+"""json.md and docs/schemas: the fields of every JSON document, from their declarations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from docs.generate.markdown import join, note, table
+from traceanalyzer.show.schema import documents, schema_of
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
-DESCRIPTION = re.compile(r"(?P<meaning>.*?)(?: Unit: (?P<unit>.*?)\.)?(?: Null: (?P<null>.*?)\.?)?$", re.DOTALL)
+"""Where the schemas are written."""
+DESCRIPTION = re.compile(
+    r"(?P<meaning>.*?)(?: Unit: (?P<unit>.*?)\.)?(?: Basis: (?P<basis>.*?)\.)?(?: Null: (?P<null>.*?)\.?)?$", re.DOTALL
+)
 
 HEAD = """
 # JSON documents
@@ -38,17 +42,23 @@ class Field(NamedTuple):
 
 def page() -> str:
     """Return the page's text."""
-    schemas = {path.stem: read(path) for path in sorted(SCHEMAS.glob("*.json"))}
+    schemas = {name: schema_of(document) for name, document in documents().items()}
     index = table(
         ("command", "schema"),
         ((f"`{one['title']}`", f"[{name}](#{name})") for name, one in schemas.items()),
     )
-    parts = [note("docs/schemas"), HEAD.strip(), index]
+    parts = [note("the declarations in traceanalyzer/commands/*/result.py"), HEAD.strip(), index]
     for name, one in schemas.items():
         rows = [(f"`{f.path}`", f.type, f.unit, f.meaning, f.null) for f in fields(one)]
         head = f"`{one['title']}`: {one['description']} Schema `{one['properties']['schema']['const']}`."
         parts += [f"## {name}", head, table(("field", "type", "unit", "meaning", "null when"), rows)]
     return join(*parts)
+
+
+def schema_files() -> dict[Path, str]:
+    """Return the text of every schema file."""
+    schemas = {SCHEMAS / f"{name}.json": schema_of(document) for name, document in documents().items()}
+    return {path: f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n" for path, schema in schemas.items()}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -70,7 +80,7 @@ def _walk(root: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[Fi
         found = DESCRIPTION.match(value["description"])
         assert found is not None
         parts = {key: text or "" for key, text in found.groupdict().items()}
-        yield Field(path, _type(root, value), parts["unit"], parts["meaning"] + _values(value), parts["null"])
+        yield Field(path, _type(root, value), parts["unit"], _told(parts, value), parts["null"])
     if "const" in value.get("properties", {}).get("schema", {}):
         return
     for name, member in value.get("properties", {}).items():
@@ -81,6 +91,11 @@ def _walk(root: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[Fi
         yield from _walk(
             root, {k: v for k, v in resolved(root, value["items"]).items() if k != "description"}, f"{path}[]"
         )
+
+
+def _told(parts: dict[str, str], value: dict[str, Any]) -> str:
+    basis = f" ({parts['basis']})" if parts["basis"] else ""
+    return parts["meaning"] + basis + _values(value)
 
 
 def resolved(root: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:

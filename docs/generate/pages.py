@@ -17,3 +17,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "models.md": models.page,
 }
 """File name -> what makes its text."""
+
+
+def generated() -> dict[Path, str]:
+    """Return the text of every generated file."""
+    return {FOLDER / name: make() for name, make in PAGES.items()} | documents.schema_files()

@@ -13,9 +13,9 @@ import pytest
 
 import traceanalyzer as ta
 from docs.generate import columns as pages_of_columns
-from docs.generate.columns import CSV_TABLES, EXPORTED, FRAMES, columns, csv_fields, exported
+from docs.generate.columns import CSV_TABLES, EXPORTED, FRAMES, columns, csv_fields, exported, parts_with
 from docs.generate.commands import commands
-from docs.generate.documents import SCHEMAS
+from docs.generate.documents import SCHEMAS, schema_files
 from docs.generate.pages import FOLDER, PAGES
 from tests.support.places import CASES, ROOT
 from traceanalyzer.commands.diff.compute import Diff, diff
@@ -23,8 +23,14 @@ from traceanalyzer.commands.export import tables as table_files
 from traceanalyzer.commands.idle.compute import Idle, idle
 from traceanalyzer.commands.ingest.compute import Timeline
 from traceanalyzer.commands.ranks.compute import RankComparison, compare
+from traceanalyzer.declare import frame_schema
 from traceanalyzer.notebook import NotebookView
 from traceanalyzer.roofline import Request, Roofline, roofline
+
+
+def test_the_schemas_are_what_would_be_made_now() -> None:
+    made = schema_files()
+    assert {path: path.read_text(encoding="utf-8") for path in SCHEMAS.glob("*.json")} == made, "run `make reference`"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -87,7 +93,7 @@ def test_every_column_has_a_meaning(frame: pages_of_columns.Declared) -> None:
 
 
 def test_every_frame_of_a_result_is_declared() -> None:
-    titles = {title for frame in FRAMES for title in re.split(r"[,:] ", frame.title)}
+    titles = {title for frame in FRAMES for title in re.split(r"[,:] ", frame.title)} | set(parts_with("frame"))
     views = list(NotebookView.__subclasses__())
     assert Timeline in views
     for view in views:
@@ -98,6 +104,8 @@ def test_every_frame_of_a_result_is_declared() -> None:
 
 def declared(title: str) -> dict[str, str]:
     """Columns and types of a frame, as they are declared."""
+    if title in (parts := parts_with("frame")):
+        return {name: str(dtype) for name, dtype in frame_schema(parts[title]).items()}
     (frame,) = [one for one in FRAMES if title in re.split(r"[,:] ", one.title)]
     return {name: type_ for name, (type_, _) in columns(frame.module, frame.name).items()}
 
@@ -149,7 +157,8 @@ def test_every_csv_table_of_a_command_is_on_the_page() -> None:
     commands_with_csv = {
         " ".join(words[1:]) for words, command in commands() if any("--csv" in p.opts for p in command.params)
     }
-    assert commands_with_csv == {re.split(r" --", table.title)[0] for table in CSV_TABLES}
+    titles = [*(table.title for table in CSV_TABLES), *parts_with("table")]
+    assert commands_with_csv == {re.split(r" --", title)[0] for title in titles}
     assert set(table_files.NAMES) == {"blocks", "kernels", "roles", "gaps", "roofline"} | {
         title.removeprefix("export: ") for title, *_ in EXPORTED
     }

@@ -10,13 +10,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from docs.generate.documents import resolved
 from synthetic import generate, write
 from synthetic.models import gptoss_20b_decode, llama_decode
 from tests.support.fake_server import Behaviour, FakeServer
 from tests.support.places import ROOT
-from tests.support.printed_documents import RUNS, SAMPLE, SCHEMAS, members, printed, schema, with_json
+from tests.support.printed_documents import RUNS, SAMPLE, members, printed, schema, with_json
+from traceanalyzer.show.schema import documents
 
-NAMES = sorted(path.stem for path in SCHEMAS.glob("*.json"))
+NAMES = sorted(documents())
 TITLE = re.compile(r"traceanalyzer (?P<words>[a-z -]+?)(?P<all> \.\.\.)?(?: --[a-z]+(?: \.\.\.)?)*$")
 UNITS = {"_us": "µs", "_ms": "ms", "_percent": "%", "_gbps": "GB/s", "tflops": "10^12 operations/s", "bytes": "bytes"}
 CONTRACT = {
@@ -94,7 +96,7 @@ def test_every_field_is_described_with_its_unit_and_when_it_is_null(name: str) -
     lacking = []
 
     def visit(path: str, value: dict[str, Any]) -> None:
-        anonymous = path.endswith("[]") or "#" in path.rpartition(".")[2] or path == name
+        anonymous = path.endswith("[]") or "#" in path.rpartition(".")[2] or path == name or path.endswith(".schema")
         told = value.get("description", "")
         if not told and not anonymous and "$ref" not in value:
             lacking.append(f"{path}: no description")
@@ -130,9 +132,9 @@ def place(name: str, path: str) -> dict[str, Any]:
     whole = schema(name)
     value: Any = whole
     for step in filter(None, path.split(".")):
-        value = value["properties"][step.removesuffix("[]")]
-        value = value["items"] if step.endswith("[]") else value
-    return {**value, **whole["$defs"][value["$ref"].rpartition("/")[2]]} if "$ref" in value else value
+        value = resolved(whole, value)["properties"][step.removesuffix("[]")]
+        value = resolved(whole, value)["items"] if step.endswith("[]") else value
+    return resolved(whole, value)
 
 
 @pytest.mark.parametrize("where", CONTRACT)

@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from traceanalyzer.declare import Part
     from traceanalyzer.problems import TraceWarning
     from traceanalyzer.trace import Trace, TraceSet
 
@@ -158,11 +159,14 @@ def emit_json(document: Any) -> None:
     """Print the one JSON document of a command on stdout."""
     import json
 
-    click.echo(json.dumps(document, allow_nan=False))
+    from traceanalyzer.declare import Part, plain
+
+    # Not msgspec's encoder: names in traces may hold surrogates, which only escaped JSON can carry.
+    click.echo(json.dumps(plain(document) if isinstance(document, Part) else document, allow_nan=False))
 
 
-def emit_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print a command's table as CSV on stdout."""
+def emit_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Part]) -> None:
+    """Print a command's table as CSV on stdout: rows are declared parts or mappings."""
     from traceanalyzer.show.csv_text import to_csv
 
     click.echo(to_csv(columns, rows), nl=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+
+import msgspec
 
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.read.window import Place, WindowReport
@@ -74,7 +75,7 @@ def placed(
             yield warning.at(source)
             continue
         line = lines.get(warning.byte_offset, warning.line)
-        yield replace(warning, line=line, source=source)
+        yield msgspec.structs.replace(warning, line=line, source=source)
 
 
 def _lines(text: Iterable[bytes], offsets: Sequence[int]) -> dict[int, int]:

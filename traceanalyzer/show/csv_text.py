@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+from traceanalyzer.declare import Part
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def to_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def to_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Part]) -> str:
     """Return rows as CSV (RFC 4180, header first). Null is an empty cell.
 
     A text cell that a spreadsheet would run as a formula gets a leading apostrophe; numbers are written as they are.
@@ -18,7 +21,9 @@ def to_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(columns)
-    writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
+    for row in rows:
+        get = row.get if isinstance(row, Mapping) else partial(getattr, row)
+        writer.writerow([_cell(get(column)) for column in columns])
     return out.getvalue()
 
 

@@ -4,30 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-HOTSPOT_ROWS: dict[str, pl.DataType] = {
-    "name": pl.String(),  # the group: a kernel's name, a role or a family
-    "role": pl.String(),  # role of the row's kernels; null where they have several
-    "family": pl.String(),  # family of the row's kernels; null where they have several
-    "count": pl.UInt32(),  # kernels
-    "total_ns": pl.Int64(),  # sum of their durations
-    "share": pl.Float64(),  # of the sum over all rows
-    "mean_ns": pl.Float64(),  # mean duration of one kernel
-    "p50_ns": pl.Float64(),  # median duration
-    "p99_ns": pl.Float64(),  # 99 % quantile of the duration, interpolated
-    "per_step_ns": pl.Float64(),  # time in complete steps that are no dummies, a step; null without such steps
-    "tile": pl.String(),  # MxNxK as the name gives it; null where it gives none or the kernels differ
-    "dtypes": pl.String(),  # output<-activation x weight, as the name gives them; null likewise
-    "num_warps": pl.Int64(),  # threads of a block over the GPU's warp size; null where not recorded or different
-}
-"""``Hotspots.rows``: a row a kernel name, role or family, most time first."""
-
-HOTSPOT_COPIES: dict[str, pl.DataType] = {
-    "name": pl.String(),  # of the copy or memset
-    "count": pl.UInt32(),  # how many
-    "total_ns": pl.Int64(),  # sum of their durations
-}
-"""``Hotspots.copies``: copies and memsets, most time first."""
-
 IDLE_GAPS: dict[str, pl.DataType] = {
     "device": pl.Int32(),  # the GPU
     "start_ns": pl.Int64(),  # end of the last event before the gap, on the clock of the events

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import IO, Literal, cast
 
 from rich import box
 from rich.cells import cell_len
@@ -27,7 +28,30 @@ def console() -> Console:
         return on_terminal
     asked = os.environ.get("COLUMNS", "")
     width = int(asked) if asked.isdigit() and int(asked) >= NARROWEST else DEFAULT_WIDTH
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+    return Console(highlight=False, markup=False, emoji=False, width=width, file=cast("IO[str]", _Trimmed()))
+
+
+class _Trimmed:
+    """Standard output whose lines end without blanks: Rich fills lines up, which a pipe should not see."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._line = (self._line + text).split("\n")
+        sys.stdout.write("".join(f"{line.rstrip(' ')}\n" for line in lines))
+        return len(text)
+
+    def flush(self) -> None:
+        if self._line:
+            sys.stdout.write(self._line)
+            self._line = ""
+        sys.stdout.flush()
+
+    def isatty(self) -> bool:
+        return False
 
 
 def table(

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceanalyzer.commands.blocks import view as blocks
-from traceanalyzer.commands.hotspots import view as hotspot_report
 from traceanalyzer.commands.hotspots.compute import hotspots
+from traceanalyzer.commands.hotspots.result import HotspotRow
+from traceanalyzer.commands.hotspots.view import rows_of_ranking
 from traceanalyzer.commands.idle import view as idle_report
 from traceanalyzer.commands.idle.compute import idle
 from traceanalyzer.commands.roofline import view as roofline_report
+from traceanalyzer.declare import csv_columns
 from traceanalyzer.discovery import bare_analyses
 from traceanalyzer.roofline import Request, Roofline, RooflineError
 from traceanalyzer.roofline.attempt import roofline_or_reason
@@ -97,8 +100,8 @@ def _ranking(trace: Trace, by: str, phase: str | None, held: Roofline | None) ->
     """Rows as ``hotspots`` gives them, by time, with what the roofline of the same steps says of them."""
     found = hotspots(trace, by=by, phase=phase)
     bounds = bounds_by(held, by) if held is not None else {}
-    rows = hotspot_report.document(found, [], {}, bounds)["rows"]
-    return TableData(f"{by}s", hotspot_report.CSV_COLUMNS, tuple(rows))
+    rows = rows_of_ranking(found.rows, {}, bounds)
+    return TableData(f"{by}s", csv_columns(HotspotRow), tuple(msgspec.structs.asdict(row) for row in rows))
 
 
 def _roofline(trace: Trace, request: Request) -> TableData | None:

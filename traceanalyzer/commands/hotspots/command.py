@@ -65,9 +65,11 @@ def hotspots(
 
     With --model or --gpu by headroom: the time a step that lies above the roofline's floor.
     """
-    from traceanalyzer.commands.hotspots import view as report
+    from traceanalyzer.commands.hotspots import view
     from traceanalyzer.commands.hotspots.advice import advice
     from traceanalyzer.commands.hotspots.compute import hotspots as rank_kernels
+    from traceanalyzer.commands.hotspots.result import HotspotRow
+    from traceanalyzer.declare import csv_columns
     from traceanalyzer.roofline.triton_cache import compiled_kernels, spill_findings
     from traceanalyzer.show.terminal import console
 
@@ -75,28 +77,29 @@ def hotspots(
     trace = open_one(paths, rank=rank, no_cache=no_cache)
     _refuse_other_phase(trace, step, phase)
     try:
-        found = rank_kernels(trace, by=by, phase=phase, step=step)
+        ranking = rank_kernels(trace, by=by, phase=phase, step=step)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     compiled = compiled_kernels(trace, triton_cache) if triton_cache else {}
     bounds: dict[str, Bound] = {}
     if model or gpu:
-        found, bounds = with_bounds(trace, found, by, step, (model, gpu))
+        ranking, bounds = with_bounds(trace, ranking, by, step, (model, gpu))
     show_warnings(warnings_of(trace))
     if plot is not None:
         from traceanalyzer.commands.hotspots.plot import kernels_by_time
 
-        save_plot(kernels_by_time(found, by, limit=min(limit or MOST_BARS, MOST_BARS)), plot)
+        save_plot(kernels_by_time(ranking, by, limit=min(limit or MOST_BARS, MOST_BARS)), plot)
+    spills = spill_findings(ranking.rows, compiled) if by == "kernel" else []
+    findings = [] if as_csv else [*spills, *advice(trace, phase=phase, step=step)]
+    answer = view.document(ranking, findings, compiled, bounds)
     if as_csv:
-        emit_csv(report.CSV_COLUMNS, report.document(found, [], compiled, bounds)["rows"])
-        return
-    spills = spill_findings(found.rows, compiled) if by == "kernel" else []
-    findings = [*spills, *advice(trace, phase=phase, step=step)]
-    if as_json:
-        emit_json(report.document(found, findings, compiled, bounds))
-        return
-    screen = console()
-    screen.print(report.render(found, findings, compiled, bounds, by, limit or found.rows.height, screen.width, step))
+        emit_csv(csv_columns(HotspotRow), answer.rows)
+    elif as_json:
+        emit_json(answer)
+    else:
+        screen = console()
+        shown = limit or len(answer.rows)
+        screen.print(view.render(answer, ranking, by, limit=shown, width=screen.width, step=step))
 
 
 def _refuse_other_phase(trace: Trace, step: int | None, phase: str | None) -> None:
@@ -112,13 +115,13 @@ def _refuse_other_phase(trace: Trace, step: int | None, phase: str | None) -> No
 
 
 def with_bounds(
-    trace: Trace, found: Hotspots, by: str, step: int | None, stated: tuple[str | None, str | None]
+    trace: Trace, ranking: Hotspots, by: str, step: int | None, stated: tuple[str | None, str | None]
 ) -> tuple[Hotspots, dict[str, Bound]]:
     """Return the ranking by headroom, and the bound of each group.
 
     Args:
         trace: the trace.
-        found: the ranking by time.
+        ranking: the ranking by time.
         by: what a row is.
         step: the step looked at, if only one.
         stated: model and GPU as the user states them.
@@ -134,7 +137,7 @@ def with_bounds(
     request = Request(
         model=given_model(stated[0]),
         gpu=given_gpu(stated[1], None),
-        phase=found.phase,
+        phase=ranking.phase,
         step=step,
         every_phase=True,
     )
@@ -142,4 +145,4 @@ def with_bounds(
         bounds = bounds_by(roofline(trace, request), by)
     except RooflineError as error:
         raise click.UsageError(str(error)) from error
-    return by_headroom(found, bounds), bounds
+    return by_headroom(ranking, bounds), bounds

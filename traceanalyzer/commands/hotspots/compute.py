@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from traceanalyzer.commands.hotspots.result import HotspotRow
+from traceanalyzer.declare import columns
 from traceanalyzer.names import parse
 from traceanalyzer.names.kernel_text import dtypes_text, tile_text
 from traceanalyzer.notebook import NotebookView
@@ -21,16 +23,11 @@ class Hotspots(NotebookView):
     """Kernel time by group, largest first.
 
     Attributes:
-        rows: name, role, family, count, total_ns, share, mean_ns, p50_ns, p99_ns, per_step_ns, tile, dtypes,
-            num_warps. Every kernel is in exactly one row. ``name`` is the group: a kernel's name, a role or a family.
-            role, family, tile, dtypes and num_warps are null where a row's kernels have several or tell none; the
-            role is the one in complete steps, where the kernel runs in any.
-            ``per_step_ns`` is the mean over complete steps that are no dummies; null without such steps.
-            ``num_warps`` is the threads of a block in the event over the GPU's warp size.
+        rows: the columns that ``HotspotRow`` declares for frames, times in ns. Every kernel is in exactly one row.
         copies: copies and memsets: name, count, total_ns. They are not kernels and not in ``rows``.
         total_ns: sum of the kernels' durations.
         steps: complete steps that ``per_step_ns`` rests on; a step on two devices counts twice.
-        phase: the phase looked at; null for the whole trace.
+        phase: the phase looked at; None for the whole trace.
         phases: complete steps of the whole trace by phase, as (phase, steps) in order of appearance.
     """
 
@@ -48,7 +45,7 @@ def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: i
     Args:
         trace: one rank's trace.
         by: ``kernel``, ``role`` or ``family``.
-        phase: only kernels of the complete steps of this phase; null for every kernel of the trace, those outside
+        phase: only kernels of the complete steps of this phase; None for every kernel of the trace, those outside
             of steps included.
         step: only kernels of the step of this index.
 
@@ -83,54 +80,25 @@ def rankings(
 
 def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
     group = {"kernel": pl.col("name"), "role": pl.col("role"), "family": pl.col("family")}[by]
-    duration = pl.col("dur_ns")
-    in_steps = duration.filter("in_average").sum()
-
-    def only(column: str) -> pl.Expr:
-        return pl.when(pl.col(column).n_unique() == 1).then(pl.col(column).first()).alias(column)
-
-    # A step that the recording cuts off has kernels whose place in a block is unknown; they are no second role.
-    placed = pl.col("role").filter("in_average")
-    role = pl.when(placed.n_unique() == 1).then(placed.first()).when(placed.len() == 0).then(only("role"))
-
+    kept = [one for one in columns(HotspotRow) if one.frame]
+    aggregates = {one.frame_name: one.aggregate for one in kept if one.aggregate is not None}
     return (
         kernels.group_by(group.alias("group"))
-        .agg(
-            role.alias("role"),
-            only("family"),
-            only("tile"),
-            only("dtypes"),
-            only("num_warps"),
-            count=pl.len(),
-            total_ns=duration.sum(),
-            mean_ns=duration.mean(),
-            p50_ns=duration.quantile(0.5, "linear"),
-            p99_ns=duration.quantile(0.99, "linear"),
-            per_step_ns=in_steps / steps if steps else pl.lit(None, dtype=pl.Float64),
+        .agg(**aggregates)
+        .rename({"group": "name"})
+        # Names become text once per group: as text of every kernel they take most of the memory.
+        .with_columns(
+            pl.col("name").cast(pl.String),
+            share=pl.col("total_ns") / pl.col("total_ns").sum(),
+            per_step_ns=pl.col("per_step_ns") / pl.lit(steps or None, dtype=pl.Float64),
         )
-        # Names become text once a group: as text of every kernel they take most of the memory.
-        .with_columns(pl.col("group").cast(pl.String), share=pl.col("total_ns") / pl.col("total_ns").sum())
-        .sort(["total_ns", "group"], descending=[True, False])
-        .select(
-            pl.col("group").alias("name"),
-            "role",
-            "family",
-            "count",
-            "total_ns",
-            "share",
-            "mean_ns",
-            "p50_ns",
-            "p99_ns",
-            "per_step_ns",
-            "tile",
-            "dtypes",
-            "num_warps",
-        )
+        .sort(["total_ns", "name"], descending=[True, False])
+        .select(one.frame_name for one in kept)
     )
 
 
 def name_facts(events: pl.DataFrame) -> pl.DataFrame:
-    """One row a distinct name: name, family, tile (as ``tile_text``) and dtypes (as ``dtypes_text``)."""
+    """One row per distinct name: name, family, tile (as ``tile_text``) and dtypes (as ``dtypes_text``)."""
     distinct = events.select(pl.col("name").unique())
     parsed = [parse(name) for name in distinct["name"].cast(pl.String)]
     return distinct.with_columns(

@@ -1,0 +1,43 @@
+"""What `traceanalyzer tune import` answers, field by field."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from traceanalyzer.declare import Document, Part, told
+from traceanalyzer.problems import TraceWarning
+
+
+class TunePointsPoint(Part):
+    """TODO"""
+
+    kernel: Annotated[str | None, told("Name of the kernel.", null="the file does not say")]
+    m: Annotated[int | None, told("Rows.", null="not known")]
+    concurrency: Annotated[int | None, told("Requests (tokens) in the batch.", null="not known")]
+    shape: Annotated[
+        dict[str, int | float | str | bool | None],
+        told("The rest of the problem (n, k, dtype, experts, top_k), as far as known."),
+    ]
+    config: Annotated[
+        dict[str, int | float | str | bool | None],
+        told(
+            "Meta-parameters by name: block_m, block_n, block_k, split_k, group_m, num_warps, num_stages, ...; null: left to the kernel, or not known."
+        ),
+    ]
+    samples_ms: Annotated[list[float], told("Every sample.")]
+    median_ms: Annotated[float | None, told("Their median.", null="no samples")]
+    reason: Annotated[str | None, told("Why it failed.", null="it did not, or was not timed")]
+    backend: Annotated[str | None, told("Whose kernel ran.", null="not known")]
+    routing: Annotated[str | None, told("How rows fall on experts.", null="does not apply, or not known")]
+    device: Annotated[dict[str, str | None], told("name and target of the GPU, as far as known.")]
+    versions: Annotated[dict[str, str], told("Versions of the software that decides the result.")]
+    measured: Annotated[bool, told("False when nothing was timed on a GPU (interpreter).")]
+
+
+class TunePointsDocument(Document, tag="traceanalyzer/tune-points/1"):
+    """Measured tiles, whatever program wrote the file."""
+
+    command: ClassVar[str] = "tune import"
+
+    points: Annotated[list[TunePointsPoint], told("One a configuration and problem, in the file's order.")]
+    warnings: Annotated[list[TraceWarning], told("What was skipped, counted.")]

@@ -1,0 +1,54 @@
+"""What `traceanalyzer tune screen` answers, field by field."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from traceanalyzer.commands.tune.measure.result import TunedProblem
+from traceanalyzer.declare import Document, Part, told
+
+
+class TuneScreenNotTried(Part):
+    """TODO"""
+
+    value: Annotated[str, told("Parameter and value, such as group_m=8.")]
+    reason: Annotated[str, told("Why not.")]
+
+
+class TuneScreenCandidate(Part):
+    """TODO"""
+
+    config: Annotated[dict[str, int | float | str | bool | None], told("The candidate's meta-parameters.")]
+    rank: Annotated[int | None, told("1 is the most promising.", null="it cannot run, or was not compiled in time")]
+    fits: Annotated[bool | None, told("Whether it can run.", null="not compiled in time")]
+    registers: Annotated[int | None, told("Registers a thread.", null="it does not compile, or not in time")]
+    spills: Annotated[int | None, told("Registers spilled.", null="it does not compile, or not in time")]
+    shared_bytes: Annotated[
+        int | None, told("Shared memory a thread block.", null="it does not compile, or not in time")
+    ]
+    work_ratio: Annotated[
+        float | None, told("Vector work over the least of all candidates.", null="it has no rank", unit="ratio")
+    ]
+    relative_cost: Annotated[float | None, told("What the rank rests on; smaller is better.", null="it has no rank")]
+    bytes_in_flight: Annotated[
+        float | None, told("Bytes that the resident programs wait for at once.", null="it has no rank", unit="bytes")
+    ]
+    waves: Annotated[float | None, told("Rounds the GPU needs to run all programs.", null="it has no rank")]
+    reason: Annotated[str | None, told("Why it has no rank.", null="it has one")]
+
+
+class TuneScreenDocument(Document, tag="traceanalyzer/tune-screen/1"):
+    """Candidates in the order in which to measure them. Compiled, not run."""
+
+    command: ClassVar[str] = "tune screen"
+
+    target_arch: Annotated[str, told("Architecture compiled for.")]
+    gpu: Annotated[str | None, told("GPU whose figures count.", null="only the architecture is known")]
+    kernel: Annotated[str, told("Name of the kernel.")]
+    problem: Annotated[TunedProblem, told("The product.")]
+    not_compiled: Annotated[int, told("Candidates left out: less promising by their tile alone.")]
+    not_tried: Annotated[list[TuneScreenNotTried], told("Values named with --axis that no candidate has.")]
+    candidates: Annotated[
+        list[TuneScreenCandidate],
+        told("The ranked first, then those that were not compiled in time, then those that cannot run."),
+    ]

@@ -1,0 +1,134 @@
+"""What `traceanalyzer tune verify` answers, field by field."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from traceanalyzer.commands.serving.result import ServingDocument
+from traceanalyzer.commands.tune.measure.result import MeasuredTile, TunedProblem
+from traceanalyzer.declare import Document, Part, told
+from traceanalyzer.problems import TraceWarning
+
+
+class TuneOutcomeMeasured(Part):
+    """A mean before and after, a step."""
+
+    before_us: Annotated[float, told("Before.")]
+    after_us: Annotated[float, told("After.")]
+    delta_us: Annotated[float, told("After less before.")]
+    change_percent: Annotated[float | None, told("Change.", null="before is 0")]
+    half_interval_us: Annotated[
+        float | None, told("Half of the 95 % interval of the difference.", null="too few steps")
+    ]
+    verdict: Annotated[Literal["faster", "slower", "same", "unclear"], told("same: surely within 1 %.")]
+
+
+class TuneOutcomeKernel(Part):
+    """A position of the step."""
+
+    role: Annotated[str | None, told("Role of the kernel.", null="not known")]
+    block_kind: Annotated[str | None, told("Kind of the blocks.", null="outside of blocks, or the kind has no name")]
+    name_before: Annotated[str | None, told("Kernel before.", null="the position is new")]
+    name_after: Annotated[str | None, told("Kernel after.", null="the position is gone")]
+    what: Annotated[str, told("What changed, in words.")]
+    tile: Annotated[bool, told("Whether it is a change of tile, warps, split-k or launch.")]
+    before_us: Annotated[float, told("Time a step before.")]
+    after_us: Annotated[float, told("Time a step after.")]
+    delta_us: Annotated[float, told("After less before.")]
+
+
+class TuneOutcomeStep(Part):
+    """TODO"""
+
+    phase: Annotated[Literal["decode", "prefill", "mixed", "dummy", "unknown"], told("Their phase.")]
+    requests: Annotated[int | None, told("Sequences a step.", null="not known, or batches differ")]
+    steps_before: Annotated[int, told("Steps before.")]
+    steps_after: Annotated[int, told("Steps after.")]
+
+
+class TuneOutcomeTrace(Part):
+    """The step, from --before and --after. Null: no traces were given."""
+
+    attribution: Annotated[
+        Literal["tile", "partly", "other", "hidden", "none", "unclear"],
+        told(
+            "Whose the step's change is: tile, partly, other, hidden (kernels whose names do not hold their tile), none (no tile changed), unclear (noise or too few steps)."
+        ),
+    ]
+    message: Annotated[str, told("The same in words.")]
+    step: Annotated[TuneOutcomeMeasured, told("Device time of a step.")]
+    tile: Annotated[TuneOutcomeMeasured | None, told("Kernels whose tile changed.", null="none changed")]
+    rest_us: Annotated[float, told("The step's change that is not the tile's.")]
+    period: Annotated[TuneOutcomeMeasured | None, told("A step with the pause before it.", null="no pause is known")]
+    kernels: Annotated[list[TuneOutcomeKernel], told("Kernels that changed, the largest change first.")]
+    hidden: Annotated[list[TuneOutcomeKernel], told("Retunable kernels that changed under the same name.")]
+    steps: Annotated[list[TuneOutcomeStep], told("The steps compared.")]
+    warnings: Annotated[list[TraceWarning], told("What stands against the figures; also printed on stderr.")]
+
+
+class TuneOutcomeServing(Part):
+    """TODO"""
+
+    concurrency: Annotated[float | None, told("Most requests in flight.", null="unlimited or not known")]
+    change_percent: Annotated[float | None, told("Change of the mean.", null="a side is missing")]
+    verdict: Annotated[
+        Literal["better", "worse", "same"] | None,
+        told("As in serving compare.", null="the sides did not do the same work"),
+    ]
+
+
+class TuneOutcomeTpot(Part):
+    """Time of an output token, by either source."""
+
+    traces_change_percent: Annotated[
+        float | None, told("By the traces.", null="no traces, or not every step gives each sequence one token")
+    ]
+    serving: Annotated[list[TuneOutcomeServing], told("By the benchmark.")]
+
+
+class TuneOutcomeDocument(Document, tag="traceanalyzer/tune-outcome/1"):
+    """What a change of tile brought end to end: without --kernel, from traces, serving results or both."""
+
+    command: ClassVar[str] = "tune verify"
+
+    traces: Annotated[
+        TuneOutcomeTrace | None, told("The step, from --before and --after.", null="no traces were given")
+    ]
+    serving: Annotated[
+        ServingDocument | None,
+        told("The document of serving compare for the results given.", null="no results were given"),
+    ]
+    tpot: Annotated[TuneOutcomeTpot, told("Time of an output token, by either source.")]
+
+
+class TuneVerifyProblem(Part):
+    """TODO"""
+
+    problem: Annotated[TunedProblem, told("The product measured.")]
+    concurrency: Annotated[int, told("Tokens in the batch.")]
+    routing: Annotated[str | None, told("How rows fall on experts.", null="a dense product")]
+    before: Annotated[MeasuredTile, told("The tile so far.")]
+    after: Annotated[MeasuredTile, told("The new tile.")]
+    ratio: Annotated[
+        float | None, told("Time after over time before.", null="one of them has no samples", unit="ratio")
+    ]
+    ratio_interval: Annotated[
+        tuple[float, float] | None, told("95 % interval of the ratio.", null="one of them has no samples", unit="ratio")
+    ]
+    verdict: Annotated[
+        Literal["faster", "slower", "same", "unclear", "failed"],
+        told("same: within 1 %; unclear: the interval holds 1, or too few rounds."),
+    ]
+
+
+class TuneVerifyDocument(Document, tag="traceanalyzer/tune-verify/1"):
+    """Two tiles measured in turns."""
+
+    command: ClassVar[str] = "tune verify --kernel ..."
+
+    kernel: Annotated[str, told("Name of the kernel.")]
+    backend: Annotated[str, told("Whose kernel: builtin, triton_kernels or fused_moe.")]
+    measured: Annotated[bool, told("False when nothing was timed on a GPU (interpreter).")]
+    device: Annotated[dict[str, str | None], told("name and target of the GPU, as far as known.")]
+    versions: Annotated[dict[str, str], told("Versions of the software that decides the result.")]
+    problems: Annotated[list[TuneVerifyProblem], told("By m and routing.")]
