@@ -22,6 +22,7 @@ test: lint types layers unit
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tests.support.house
 
 types: $(VENV)/.installed
 	$(BIN)/mypy

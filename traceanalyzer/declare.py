@@ -56,8 +56,8 @@ else:
     class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """A part of a document: an object whose fields are declared with ``told``.
 
-        A ClassVar ``frame`` names the library's frame that has such rows (``Hotspots.rows``), ``table`` the output that
-        has them as CSV (``hotspots --csv``): the reference lists both.
+        A ClassVar ``frame_title`` names the library's frame that has such rows (``Hotspots.rows``), ``csv_title`` the output
+        that has them as CSV (``hotspots --csv``): the reference lists both.
         """
 
 
@@ -86,8 +86,7 @@ class Column:
         basis: what a figure rests on, where that is not plain.
         heading: of the column in a terminal table.
         csv: whether ``--csv`` has the column.
-        frame: whether frames of such rows have the column.
-        dtype: name of the Polars type in frames.
+        dtype: name of the Polars type in frames of such rows; None where they lack the column.
         aggregate: how a ranking computes it from the kernels of a row; None where it does not.
     """
 
@@ -100,8 +99,7 @@ class Column:
     basis: Basis | None
     heading: str
     csv: bool
-    frame: bool
-    dtype: str
+    dtype: str | None
     aggregate: pl.Expr | None
 
     @property
@@ -116,6 +114,23 @@ class Column:
         return type(None) in get_args(self.type)
 
 
+class InFrame:
+    """A field as a column of frames.
+
+    Args:
+        dtype: name of the Polars type; None for the one that follows from the field: Int64 ns for times, else its own.
+        aggregate: how a ranking computes it from the kernels of a row; None where it does not.
+    """
+
+    # No dataclass: typing compares what annotations hold, and expressions do not compare to true or false.
+    def __init__(self, dtype: str | None = None, aggregate: pl.Expr | None = None) -> None:
+        self.dtype = dtype
+        self.aggregate = aggregate
+
+
+PLAIN = InFrame()
+
+
 def told(
     meaning: str,
     *,
@@ -124,21 +139,11 @@ def told(
     basis: Basis | None = None,
     heading: str | None = None,
     csv: bool = True,
-    frame: bool = True,
-    dtype: str | None = None,
-    aggregate: pl.Expr | None = None,
+    frame: InFrame | None = PLAIN,
 ) -> msgspec.Meta:
-    """Say what a field is; see ``Column``. The unit, the heading and the type in frames follow from the field."""
+    """Say what a field is; see ``Column``. Unit and heading follow from the field's name where they are not given."""
     kept = {"meaning": meaning, "null": null, "unit": unit, "basis": basis, "heading": heading}
-    used = {"csv": csv, "frame": frame, "dtype": dtype, "aggregate": _Held(aggregate)}
-    return msgspec.Meta(description=meaning, extra={**kept, **used})
-
-
-class _Held:
-    """Keeps an expression where values are compared: expressions compare to expressions, not to true or false."""
-
-    def __init__(self, value: pl.Expr | None) -> None:
-        self.value = value
+    return msgspec.Meta(description=meaning, extra={**kept, "csv": csv, "frame": frame})
 
 
 @cache
@@ -162,18 +167,11 @@ def _column(part: type[Part], name: str, written: str, hint: Any) -> Column:
     if unit is None:
         unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
     heading = extra["heading"] or _time(name)[0].replace("_", " ")
-    dtype = extra["dtype"] or _dtype(name, type_)
-    kept = {key: extra[key] for key in ("meaning", "null", "basis", "csv", "frame")}
-    return Column(
-        name=name,
-        written=written,
-        type=type_,
-        unit=unit,
-        heading=heading,
-        dtype=dtype,
-        aggregate=extra["aggregate"].value,
-        **kept,
-    )
+    frame: InFrame | None = extra["frame"]
+    kept = {key: extra[key] for key in ("meaning", "null", "basis", "csv")} | {"unit": unit, "heading": heading}
+    kept["dtype"] = None if frame is None else frame.dtype or _dtype(name, type_)
+    kept["aggregate"] = None if frame is None else frame.aggregate
+    return Column(name=name, written=written, type=type_, **kept)
 
 
 def _time(name: str) -> tuple[str, float | None]:
@@ -204,7 +202,7 @@ def frame_schema(part: type[Part]) -> dict[str, pl.DataType]:
     """Return the columns of a frame whose rows are such parts: name -> Polars type, times as ns."""
     import polars as pl
 
-    return {column.frame_name: getattr(pl, column.dtype)() for column in columns(part) if column.frame}
+    return {one.frame_name: getattr(pl, one.dtype)() for one in columns(part) if one.dtype is not None}
 
 
 def rows_of(part: type[P], frame: pl.DataFrame, **given: Any) -> list[P]:

@@ -128,13 +128,15 @@ def page() -> str:
         declared = columns(frame.module, frame.name)
         rows = [(f"`{name}`", type_, unit(name), told) for name, (type_, told) in declared.items()]
         parts += [f"### {frame.title}", table(("column", "type", "unit", "meaning"), rows)]
-    for title, part in parts_with("frame").items():
+    for title, part in parts_with("frame_title").items():
         rows = [
-            (f"`{c.frame_name}`", c.dtype, unit(c.frame_name), _meaning(c)) for c in declare.columns(part) if c.frame
+            (f"`{c.frame_name}`", c.dtype or "", unit(c.frame_name), _meaning(c))
+            for c in declare.columns(part)
+            if c.dtype
         ]
         parts += [f"### {title}", table(("column", "type", "unit", "meaning"), rows)]
     parts.append(CSV_HEAD.strip())
-    for title, part in parts_with("table").items():
+    for title, part in parts_with("csv_title").items():
         told = [(f"`{c.name}`", _type_of(c), c.unit, _meaning(c, "Empty")) for c in declare.columns(part) if c.csv]
         parts += [f"### {title}", table(("column", "type", "unit", "meaning"), told)]
     for csv in CSV_TABLES:
@@ -152,7 +154,7 @@ def parts_with(name: str) -> dict[str, type[Part]]:
     """Return the declared parts that are the rows of a frame or of a CSV table, by its title.
 
     Args:
-        name: the ClassVar that names it, ``frame`` or ``table``.
+        name: the ClassVar that names it, ``frame_title`` or ``csv_title``.
     """
     parts = [part for document in documents().values() for part in parts_of(document)]
     titles = {part: vars(part)[name] for part in parts if name in vars(part)}

@@ -93,7 +93,7 @@ def test_every_column_has_a_meaning(frame: pages_of_columns.Declared) -> None:
 
 
 def test_every_frame_of_a_result_is_declared() -> None:
-    titles = {title for frame in FRAMES for title in re.split(r"[,:] ", frame.title)} | set(parts_with("frame"))
+    titles = {title for frame in FRAMES for title in re.split(r"[,:] ", frame.title)} | set(parts_with("frame_title"))
     views = list(NotebookView.__subclasses__())
     assert Timeline in views
     for view in views:
@@ -104,7 +104,7 @@ def test_every_frame_of_a_result_is_declared() -> None:
 
 def declared(title: str) -> dict[str, str]:
     """Columns and types of a frame, as they are declared."""
-    if title in (parts := parts_with("frame")):
+    if title in (parts := parts_with("frame_title")):
         return {name: str(dtype) for name, dtype in frame_schema(parts[title]).items()}
     (frame,) = [one for one in FRAMES if title in re.split(r"[,:] ", one.title)]
     return {name: type_ for name, (type_, _) in columns(frame.module, frame.name).items()}
@@ -157,7 +157,7 @@ def test_every_csv_table_of_a_command_is_on_the_page() -> None:
     commands_with_csv = {
         " ".join(words[1:]) for words, command in commands() if any("--csv" in p.opts for p in command.params)
     }
-    titles = [*(table.title for table in CSV_TABLES), *parts_with("table")]
+    titles = [*(table.title for table in CSV_TABLES), *parts_with("csv_title")]
     assert commands_with_csv == {re.split(r" --", title)[0] for title in titles}
     assert set(table_files.NAMES) == {"blocks", "kernels", "roles", "gaps", "roofline"} | {
         title.removeprefix("export: ") for title, *_ in EXPORTED

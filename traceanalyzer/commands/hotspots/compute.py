@@ -80,7 +80,7 @@ def rankings(
 
 def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
     group = {"kernel": pl.col("name"), "role": pl.col("role"), "family": pl.col("family")}[by]
-    kept = [one for one in columns(HotspotRow) if one.frame]
+    kept = [one for one in columns(HotspotRow) if one.dtype is not None]
     aggregates = {one.frame_name: one.aggregate for one in kept if one.aggregate is not None}
     return (
         kernels.group_by(group.alias("group"))

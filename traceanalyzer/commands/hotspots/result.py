@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import polars as pl
 
-from traceanalyzer.declare import Document, Part, told
+from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.findings import FindingEntry
 
 DURATION = pl.col("dur_ns")
@@ -25,62 +25,73 @@ def only(column: str) -> pl.Expr:
 ROLE = pl.when(PLACED.n_unique() == 1).then(PLACED.first()).when(PLACED.len() == 0).then(only("role"))
 
 
-CACHED: Any = {"null": "not in the Triton cache", "frame": False}
-BOUNDED: Any = {"null": "unknown", "frame": False}
+CACHED: Any = {"null": "not in the Triton cache", "frame": None}
+BOUNDED: Any = {"null": "unknown", "frame": None}
 
 
 class HotspotRow(Part):
     """The kernels of one name, role or family."""
 
-    frame: ClassVar[str] = "Hotspots.rows"
-    table: ClassVar[str] = "hotspots --csv; kernels, roles"
+    frame_title: ClassVar[str] = "Hotspots.rows"
+    csv_title: ClassVar[str] = "hotspots --csv; kernels, roles"
 
     name: Annotated[
         str | None,
         told("Kernel name, role or family, whichever --by asks for.", null="kernels without one"),
     ]
-    role: Annotated[str | None, told("Role of the row's kernels.", null="they have several or none", aggregate=ROLE)]
+    role: Annotated[
+        str | None, told("Role of the row's kernels.", null="they have several or none", frame=InFrame(aggregate=ROLE))
+    ]
     family: Annotated[
-        str | None, told("Family of the row's kernels.", null="they have several or none", aggregate=only("family"))
+        str | None,
+        told("Family of the row's kernels.", null="they have several or none", frame=InFrame(aggregate=only("family"))),
     ]
     tile: Annotated[
         str | None,
-        told("MxNxK; ? for an unknown side.", null="not in the name or the Triton cache", aggregate=only("tile")),
+        told(
+            "MxNxK; ? for an unknown side.",
+            null="not in the name or the Triton cache",
+            frame=InFrame(aggregate=only("tile")),
+        ),
     ]
     tile_source: Annotated[
-        Literal["name", "triton cache"] | None, told("Where the tile is from.", null="no tile", csv=False, frame=False)
+        Literal["name", "triton cache"] | None, told("Where the tile is from.", null="no tile", csv=False, frame=None)
     ]
     dtypes: Annotated[
         str | None,
-        told("output<-activation x weight; ? for an unknown one.", null="not in the name", aggregate=only("dtypes")),
+        told(
+            "output<-activation x weight; ? for an unknown one.",
+            null="not in the name",
+            frame=InFrame(aggregate=only("dtypes")),
+        ),
     ]
     num_warps: Annotated[
-        int | None, told("Warps per thread block.", null="not recorded, or different", aggregate=only("num_warps"))
+        int | None,
+        told("Warps per thread block.", null="not recorded, or different", frame=InFrame(aggregate=only("num_warps"))),
     ]
     num_stages: Annotated[int | None, told("Depth of the software pipeline.", **CACHED)]
     registers: Annotated[int | None, told("Registers per thread.", **CACHED)]
     spills: Annotated[int | None, told("Registers spilled.", **CACHED)]
     shared_bytes: Annotated[int | None, told("Shared memory per thread block.", **CACHED)]
-    count: Annotated[int, told("Kernels.", dtype="UInt32", aggregate=pl.len())]
-    total_us: Annotated[float, told("Sum of their durations.", aggregate=DURATION.sum())]
+    count: Annotated[int, told("Kernels.", frame=InFrame("UInt32", pl.len()))]
+    total_us: Annotated[float, told("Sum of their durations.", frame=InFrame(aggregate=DURATION.sum()))]
     share: Annotated[float, told("Of total_us.")]
-    mean_us: Annotated[float, told("Mean duration.", dtype="Float64", aggregate=DURATION.mean())]
-    p50_us: Annotated[float, told("Median duration.", dtype="Float64", aggregate=DURATION.quantile(0.5, "linear"))]
+    mean_us: Annotated[float, told("Mean duration.", frame=InFrame("Float64", DURATION.mean()))]
+    p50_us: Annotated[float, told("Median duration.", frame=InFrame("Float64", DURATION.quantile(0.5, "linear")))]
     p99_us: Annotated[
-        float, told("99 % quantile of the duration.", dtype="Float64", aggregate=DURATION.quantile(0.99, "linear"))
+        float, told("99 % quantile of the duration.", frame=InFrame("Float64", DURATION.quantile(0.99, "linear")))
     ]
     per_step_us: Annotated[
         float | None,
         told(
             "Time per complete step, dummies left out.",
             null="no such steps",
-            dtype="Float64",
-            aggregate=DURATION.filter("in_average").sum(),
+            frame=InFrame("Float64", DURATION.filter("in_average").sum()),
         ),
     ]
     bound: Annotated[
         Literal["compute", "memory", "latency", "communication", "unknown"] | None,
-        told("What limits it, by the roofline.", null="no roofline was made", heading="limited by", frame=False),
+        told("What limits it, by the roofline.", null="no roofline was made", heading="limited by", frame=None),
     ]
     roof_share: Annotated[float | None, told("Floor over measured time.", heading="of roof", **BOUNDED)]
     headroom_us: Annotated[float | None, told("Time per step above floor and launch latency.", **BOUNDED)]
@@ -89,10 +100,10 @@ class HotspotRow(Part):
 class HotspotCopy(Part):
     """Copies or memsets of one name."""
 
-    frame: ClassVar[str] = "Hotspots.copies"
+    frame_title: ClassVar[str] = "Hotspots.copies"
 
     name: Annotated[str, told("Of the copy or memset.")]
-    count: Annotated[int, told("How many.", dtype="UInt32")]
+    count: Annotated[int, told("How many.", frame=InFrame("UInt32"))]
     total_us: Annotated[float, told("Sum of their durations.")]
 
 
