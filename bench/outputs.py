@@ -1,7 +1,7 @@
 """What the product says today, kept, and compared with what it says later.
 
-    python -m bench.outputs record FOLDER [--shared ../shared] [--jobs 2]
-    python -m bench.outputs compare BEFORE AFTER
+    python -m bench.outputs record FOLDER [--shared ../shared] [--jobs 2] [--only COMMAND ...]
+    python -m bench.outputs compare BEFORE AFTER [--only COMMAND ...] [--sentences]
 
 ``record`` runs every command that prints JSON or CSV over the samples, the cases and, where they are, the shared
 traces and data, and keeps what each printed with its exit status. ``compare`` says which runs differ: keys and numbers
@@ -192,26 +192,33 @@ def command_line() -> object:
     return cli
 
 
-def record(folder: Path, shared: str | None, jobs: int) -> None:
-    """Record every run."""
+def record(folder: Path, shared: str | None, jobs: int, only: Sequence[str]) -> None:
+    """Record every run, or those of some commands."""
     os.chdir(ROOT)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
         os.environ |= {"XDG_CACHE_HOME": cache, "COLUMNS": "100"}
-        wanted = runs(shared)
+        wanted = [run for run in runs(shared) if is_wanted(run, only)]
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
             for _ in pool.map(record_one, wanted, [folder] * len(wanted), chunksize=8):
                 pass
     say(f"{len(wanted)} runs in {folder}")
 
 
-def compare(before: Path, after: Path, sentences: bool) -> int:
+def is_wanted(run: Sequence[str], only: Sequence[str]) -> bool:
+    """Whether a run is of one of some commands, such as ``idle`` or ``tune-plan``; of any without."""
+    return not only or run[0] in only or "-".join(run[:2]) in only
+
+
+def compare(before: Path, after: Path, sentences: bool, only: Sequence[str]) -> int:
     """Print what differs; return the exit status."""
     worded: Counter[str] = Counter()
     failed = 0
     known = sorted(path.name for path in before.glob("*.json.gz"))
     for name in known:
         a = read(before / name)
+        if not is_wanted(a["run"], only):
+            continue
         if not (after / name).exists():
             say(f"missing: {' '.join(a['run'])[:120]}")
             failed += 1
@@ -303,11 +310,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     comparing.add_argument("--sentences", action="store_true", help="also list sentences that are worded differently")
+    for each in (recording, comparing):
+        each.add_argument("--only", nargs="+", default=(), help="commands, such as idle or tune-plan")
     given = parser.parse_args(arguments)
     if given.verb == "record":
-        record(given.folder.resolve(), given.shared, given.jobs)
+        record(given.folder.resolve(), given.shared, given.jobs, given.only)
         return 0
-    return compare(given.before, given.after, given.sentences)
+    return compare(given.before, given.after, given.sentences, given.only)
 
 
 if __name__ == "__main__":
