@@ -27,19 +27,19 @@ def command_of_analysis(analysis: Declared) -> click.Command:
     @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
     @table_options
     def run(paths: tuple[str, ...], rank: int | None, limit: int, as_json: bool, as_csv: bool, no_cache: bool) -> None:
-        from traceanalyzer.show import frame_table as report
+        from traceanalyzer.show import frame_table as frame_table
         from traceanalyzer.show.terminal import console
 
         refuse_both(as_json, as_csv)
         trace = open_one(paths, rank=rank, no_cache=no_cache)
-        found = analysis.load()(trace)
+        frame = analysis.load()(trace)
         show_warnings(warnings_of(trace))
         if as_json:
-            emit_json(report.document(analysis.name, found))
+            emit_json(report.document(analysis.name, frame))
         elif as_csv:
-            emit_csv(*report.in_us(found))
+            emit_csv(*report.in_us(frame))
         else:
             screen = console()
-            screen.print(report.render(found, limit, screen.width))
+            screen.print(report.render(frame, limit, screen.width))
 
     return run

@@ -17,12 +17,12 @@ VERSION = "Name and version of this document; the version changes when a key is 
 def documents() -> dict[str, type[Document]]:
     """Return every document that a command prints, by the name of its schema file."""
     package = import_module("traceanalyzer.commands")
-    found: dict[str, type[Document]] = {}
+    by_name: dict[str, type[Document]] = {}
     for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if info.name.endswith(".result"):
             module = import_module(info.name)
-            found |= {file_name(one): one for one in vars(module).values() if _is_own(one, info.name)}
-    return dict(sorted(found.items()))
+            by_name |= {file_name(one): one for one in vars(module).values() if _is_own(one, info.name)}
+    return dict(sorted(by_name.items()))
 
 
 def _is_own(value: Any, module: str) -> bool:

@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 MOST_ROLES = 12
 
 
-def change_by_role(found: Diff) -> Figure:
+def change_by_role(comparison: Diff) -> Figure:
     """Draw the change of a step's device time by role, largest first; all further roles are one bar."""
     roles = (
-        found.rows.group_by(pl.col("role").fill_null("other"))
+        comparison.rows.group_by(pl.col("role").fill_null("other"))
         .agg(pl.col("delta_ns").sum())
         .filter(pl.col("delta_ns").abs() >= 0.5)
         .sort([pl.col("delta_ns").abs(), pl.col("role")], descending=[True, False])
     )
     bars: list[tuple[str, float]] = [(role, delta) for role, delta in roles.head(MOST_ROLES).iter_rows()]
-    rest = float(roles.slice(MOST_ROLES)["delta_ns"].sum()) + found.unattributed_ns
+    rest = float(roles.slice(MOST_ROLES)["delta_ns"].sum()) + comparison.unattributed_ns
     if roles.height > MOST_ROLES or abs(rest) >= 1:
         bars.append(("rest", rest))
     with style.styled():
-        return _draw(found, bars or [("no change", 0.0)])
+        return _draw(comparison, bars or [("no change", 0.0)])
 
 
-def _draw(found: Diff, bars: list[tuple[str, float]]) -> Figure:
+def _draw(comparison: Diff, bars: list[tuple[str, float]]) -> Figure:
     figure = style.new_figure(1.1 + 0.36 * max(len(bars), 2))
     axes = figure.add_subplot()
-    delta = found.after_step_ns - found.before_step_ns
-    change = f"{duration(found.before_step_ns)} → {duration(found.after_step_ns)}"
+    delta = comparison.after_step_ns - comparison.before_step_ns
+    change = f"{duration(comparison.before_step_ns)} → {duration(comparison.after_step_ns)}"
     axes.set_title(f"Device time of a step: {change} ({signed(delta, MINUS)})")
     for at, (_, value) in enumerate(bars):
         slower = value > 0

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from traceanalyzer.commands.blocks import view as blocks
+from traceanalyzer.commands.blocks import view as blocks_view
 from traceanalyzer.commands.hotspots.compute import hotspots
 from traceanalyzer.commands.hotspots.result import HotspotRow
 from traceanalyzer.commands.hotspots.view import rows_of_ranking
-from traceanalyzer.commands.idle import view as idle_report
+from traceanalyzer.commands.idle import view as idle_view
 from traceanalyzer.commands.idle.compute import idle
-from traceanalyzer.commands.roofline import view as roofline_report
+from traceanalyzer.commands.roofline import view as roofline_view
 from traceanalyzer.declare import csv_columns
 from traceanalyzer.discovery import bare_analyses
 from traceanalyzer.roofline import Request, Roofline, RooflineError
@@ -80,10 +80,12 @@ def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | N
     held = roofline_or_reason(trace, every_step)[0] if asked & {"kernels", "roles"} else None
     makers: dict[str, Callable[[], TableData | None]] = {
         "steps": lambda: TableData("steps", STEP_COLUMNS, tuple(in_us(cut.steps)[1])),
-        "blocks": lambda: TableData("blocks", blocks.CSV_COLUMNS, tuple(blocks.csv_rows([(trace.rank, cut)]))),
+        "blocks": lambda: TableData(
+            "blocks", blocks_view.CSV_COLUMNS, tuple(blocks_view.csv_rows([(trace.rank, cut)]))
+        ),
         "kernels": lambda: _ranking(trace, "kernel", stated.phase, held),
         "roles": lambda: _ranking(trace, "role", stated.phase, held),
-        "gaps": lambda: TableData("gaps", idle_report.CSV_COLUMNS, tuple(idle_report.document(idle(trace))["gaps"])),
+        "gaps": lambda: TableData("gaps", idle_view.CSV_COLUMNS, tuple(idle_view.document(idle(trace))["gaps"])),
         "roofline": lambda: _roofline(trace, stated),
         "events": lambda: TableData("events", EVENT_COLUMNS, tuple(_events(cut))),
     }
@@ -92,15 +94,15 @@ def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | N
 
 
 def _of_analyses(trace: Trace, asked: set[str]) -> list[TableData]:
-    found = {name: in_us(one.load()(trace)) for name, one in bare_analyses().items() if name in asked}
-    return [TableData(name, columns, tuple(rows)) for name, (columns, rows) in found.items()]
+    frames = {name: in_us(one.load()(trace)) for name, one in bare_analyses().items() if name in asked}
+    return [TableData(name, columns, tuple(rows)) for name, (columns, rows) in frames.items()]
 
 
 def _ranking(trace: Trace, by: str, phase: str | None, held: Roofline | None) -> TableData:
     """Rows as ``hotspots`` gives them, by time, with what the roofline of the same steps says of them."""
-    found = hotspots(trace, by=by, phase=phase)
+    ranking = hotspots(trace, by=by, phase=phase)
     bounds = bounds_by(held, by) if held is not None else {}
-    rows = rows_of_ranking(found.rows, {}, bounds)
+    rows = rows_of_ranking(ranking.rows, {}, bounds)
     return TableData(f"{by}s", csv_columns(HotspotRow), tuple(msgspec.structs.asdict(row) for row in rows))
 
 
@@ -108,7 +110,7 @@ def _roofline(trace: Trace, request: Request) -> TableData | None:
     held = roofline_or_reason(trace, request)[0]
     if held is None:
         return None
-    return TableData("roofline", roofline_report.CSV_COLUMNS, tuple(roofline_report.csv_rows(held)))
+    return TableData("roofline", roofline_view.CSV_COLUMNS, tuple(roofline_view.csv_rows(held)))
 
 
 def _events(cut: Segmentation) -> list[dict[str, Any]]:

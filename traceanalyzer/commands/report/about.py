@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from traceanalyzer.commands.report.gather import PageData, TraceView
 from traceanalyzer.commands.report.page_parts import (
     Commands,
+    Paragraph,
     Section,
-    Text,
     bullets,
     section,
     table,
@@ -57,7 +57,7 @@ def warnings_section(views: Sequence[TraceView], data: PageData) -> Section:
     if data.sides is not None:
         warnings += data.sides.diff.warnings
     if not warnings:
-        return section("warnings", "Warnings", [Text("None.")])
+        return section("warnings", "Warnings", [Paragraph("None.")])
     rows = [
         {
             "message": warning.message,
@@ -143,7 +143,7 @@ def how_section(views: Sequence[TraceView], data: PageData) -> Section:
         "How every figure was obtained",
         [
             bullets(items),
-            Text("For the roofline of this trace:") if basis else None,
+            Paragraph("For the roofline of this trace:") if basis else None,
             bullets(basis),
         ],
         short="Method",

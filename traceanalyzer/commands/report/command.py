@@ -142,6 +142,6 @@ def _with_serving(data: PageData, serving: tuple[str, ...]) -> PageData:
 
     if not serving:
         return data
-    found: ServingView = gather_serving(serving)
-    show_warnings(found.warnings)
-    return replace(data, serving=found)
+    results: ServingView = gather_serving(serving)
+    show_warnings(results.warnings)
+    return replace(data, serving=results)

@@ -202,14 +202,14 @@ def _merged(held: Roofline | None, told: list[Finding]) -> tuple[Finding, ...]:
         return tuple(told)
     known = {finding.code for finding in held.findings}
     extra = [finding for finding in told if finding.code not in known]
-    found = sorted(
+    ordered = sorted(
         [*held.findings[:-1], *extra], key=lambda finding: (finding.worth_ns is None, -(finding.worth_ns or 0.0))
     )
     own = held.findings[-1:]
     target = next((finding for finding in told if finding.code == "target"), None)
     if target is not None and (not own or own[0].message.startswith("What to attack is not known")):
-        return (*found, *own, target)
-    return (*found, *own)
+        return (*ordered, *own, target)
+    return (*ordered, *own)
 
 
 def gather_diff(before: TraceView, after: TraceView, phase: str | None = None) -> Sides:
@@ -229,11 +229,11 @@ def gather_ranks(traces: TraceSet) -> tuple[RankComparison | None, tuple[TraceWa
     if len(traces) < 2:
         return None, traces.warnings
     try:
-        found = compare(traces)
+        comparison = compare(traces)
     except TraceError as error:
         refused = TraceWarning("ranks_not_compared", f"ranks were not compared: {error.reason}")
         return None, (*traces.warnings, refused)
-    return found, warnings_of_job(traces, found)
+    return comparison, warnings_of_job(traces, comparison)
 
 
 def gather_serving(paths: Sequence[str]) -> ServingView:
@@ -242,14 +242,14 @@ def gather_serving(paths: Sequence[str]) -> ServingView:
     Raises:
         TraceError: a path holds no result.
     """
-    found = [read(path) for path in paths]
-    warnings = [warning for one in found for warning in one.warnings]
-    if len(found) != 2:
-        listed = series([result for one in found for result in one.results])
+    results = [read(path) for path in paths]
+    warnings = [warning for one in results for warning in one.warnings]
+    if len(results) != 2:
+        listed = series([result for one in results for result in one.results])
         return ServingView({one.name: one.points for one in listed}, None, tuple(warnings))
-    curves = {name: group(one.results) for name, one in zip(("before", "after"), found, strict=True)}
+    curves = {name: group(one.results) for name, one in zip(("before", "after"), results, strict=True)}
     try:
-        compared = compare_serving(found[0].results, found[1].results)
+        compared = compare_serving(results[0].results, results[1].results)
     except TraceError as error:
         warnings.append(TraceWarning("serving_not_compared", f"the serving results were not compared: {error}"))
         return ServingView(curves, None, tuple(warnings))

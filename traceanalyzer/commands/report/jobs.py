@@ -23,10 +23,10 @@ from traceanalyzer.commands.report.gather import ServingView, Sides
 from traceanalyzer.commands.report.page_parts import (
     Fact,
     Facts,
+    Paragraph,
     Part,
     PlotPart,
     Section,
-    Text,
     bullets,
     section,
     table,
@@ -49,8 +49,8 @@ MOST_ROWS = 300
 
 def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
     """What changed, by role and by kernel position."""
-    found = sides.diff
-    rows = found.rows.with_columns(
+    comparison = sides.diff
+    rows = comparison.rows.with_columns(
         how=pl.struct("name_before", "name_after").map_elements(
             lambda pair: change(pair["name_before"], pair["name_after"]), return_dtype=pl.String
         )
@@ -78,10 +78,12 @@ def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
     ordered = roles.sort([pl.col("delta_ns").abs(), pl.col("role")], descending=[True, False])
     largest = ordered.head(4).select("role", "delta_ns").rows()
     told = ", ".join(f"{role} {signed(delta, MINUS)}" for role, delta in largest)
-    figure = plot(change_by_role(found), "change", f"Bars: change of a step's device time by role. Largest: {told}.")
+    figure = plot(
+        change_by_role(comparison), "change", f"Bars: change of a step's device time by role. Largest: {told}."
+    )
     phases = [
         f"{row['phase']}{_batch(row['requests'])}: {row['steps_before']} before, {row['steps_after']} after"
-        for row in found.matched.iter_rows(named=True)
+        for row in comparison.matched.iter_rows(named=True)
     ]
     return section(
         "changes",
@@ -100,8 +102,8 @@ def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
                     filterable=True,
                 )
             ),
-            Text(
-                f"Not in any row: {signed(found.unattributed_ns, MINUS)}. Steps compared: {'; '.join(phases)}. "
+            Paragraph(
+                f"Not in any row: {signed(comparison.unattributed_ns, MINUS)}. Steps compared: {'; '.join(phases)}. "
                 "Kernels are paired by section, kind of block, role and order, not by name.",
                 "note",
             ),
@@ -123,11 +125,11 @@ def _where(row: Mapping[str, Any]) -> str:
     return f"{row['blocks']} {row['block_kind'] + ' ' if row['block_kind'] else ''}blocks"
 
 
-def ranks_section(found: RankComparison | None) -> Section | None:
+def ranks_section(comparison: RankComparison | None) -> Section | None:
     """Ranks side by side; null for a single one."""
-    if found is None:
+    if comparison is None:
         return None
-    places = [Spec(axis, "count", axis) for axis in ("dp", "pp", "tp") if found.layout.size(axis) > 1]
+    places = [Spec(axis, "count", axis) for axis in ("dp", "pp", "tp") if comparison.layout.size(axis) > 1]
     specs = [
         Spec("rank", "count", "rank"),
         *places,
@@ -158,15 +160,17 @@ def ranks_section(found: RankComparison | None) -> Section | None:
         Spec("others waited", "time", "wait_ns"),
     ]
     parts: list[Part | None] = [
-        Text(
-            f"{plural(len(found.members), 'rank')}, layout {layout_words(found.layout)}; "
-            f"clocks by {found.clocks.method}."
+        Paragraph(
+            f"{plural(len(comparison.members), 'rank')}, layout {layout_words(comparison.layout)}; "
+            f"clocks by {comparison.clocks.method}."
         ),
-        bullets([(_worth(finding.worth_ns), visible(finding.message)) for finding in findings(found)]),
-        PlotPart(plot(time_by_rank(found), "rankplot", "Bars: computing, exposed communication and idle time by rank")),
-        table(build("ranks-table", "Time of each rank over the recording", specs, per_rank(found))),
-        table(build("collectives", "Collectives", calls, collectives(found), limit=MOST_ROWS)),
-        table(build("causes", "What made ranks late", causes, found.causes.to_dicts(), limit=MOST_ROWS)),
+        bullets([(_worth(finding.worth_ns), visible(finding.message)) for finding in findings(comparison)]),
+        PlotPart(
+            plot(time_by_rank(comparison), "rankplot", "Bars: computing, exposed communication and idle time by rank")
+        ),
+        table(build("ranks-table", "Time of each rank over the recording", specs, per_rank(comparison))),
+        table(build("collectives", "Collectives", calls, collectives(comparison), limit=MOST_ROWS)),
+        table(build("causes", "What made ranks late", causes, comparison.causes.to_dicts(), limit=MOST_ROWS)),
     ]
     return section("ranks", "Ranks", parts)
 
@@ -192,7 +196,7 @@ def serving_section(view: ServingView | None) -> Section | None:
             PlotPart(plot(figure, "serveplot", f"Curves: output tokens/s over concurrent requests, for {named}"))
         )
     except TraceError as error:
-        parts.append(Text(f"No plot: {error.reason}."))
+        parts.append(Paragraph(f"No plot: {error.reason}."))
     parts += [_comparison(view), _loads(view)]
     return section("serving", "Serving results", parts, short="Serving")
 

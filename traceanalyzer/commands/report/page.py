@@ -18,9 +18,9 @@ from traceanalyzer.commands.report.gather import PageData, TraceView
 from traceanalyzer.commands.report.jobs import diff_section, ranks_section, serving_section
 from traceanalyzer.commands.report.page_parts import (
     Facts,
+    Paragraph,
     Part,
     Section,
-    Text,
     bullets,
     section,
 )
@@ -114,14 +114,14 @@ def page_of(data: PageData) -> Page:
 
 def _trace_page(data: PageData, view: TraceView) -> Page:
     sections, kernels = trace_sections(view)
-    found = [
+    told = [
         ("" if finding.worth_ns is None else f"{duration(finding.worth_ns)} a step:", visible(finding.message))
         for finding in view.findings[:-1]
     ]
     start = section(
         "overview",
         "At a glance",
-        [Facts(key_figures(view)), bullets(found), _about_ranks(data, view)],
+        [Facts(key_figures(view)), bullets(told), _about_ranks(data, view)],
         short="Overview",
     )
     return Page(
@@ -148,7 +148,7 @@ def _about_ranks(data: PageData, view: TraceView) -> Part | None:
     told = next((finding.message for finding in ranks_findings(data.ranks) if finding.worth_ns is not None), "")
     rank = "one rank" if view.trace.rank is None else f"rank {view.trace.rank}"
     text = f"All of this is of {rank}; Ranks compares the {len(data.ranks.members)} ranks."
-    return Text(visible(f"{text} Most there: {told}." if told else text))
+    return Paragraph(visible(f"{text} Most there: {told}." if told else text))
 
 
 def _diff_page(data: PageData) -> Page:
@@ -164,7 +164,7 @@ def _diff_page(data: PageData) -> Page:
             kernels["strips"][key] = {
                 block: [[name + offset, *rest] for name, *rest in rows] for block, rows in strip.items()
             }
-        parts: list[Part | None] = [Text(visible(view.path), "note"), Facts(key_figures(view))]
+        parts: list[Part | None] = [Paragraph(visible(view.path), "note"), Facts(key_figures(view))]
         nested.append(section(f"{prefix}trace", f"{title}: {_name(view)}", parts, own, short=title))
     return Page(
         title="Two traces compared",

@@ -29,7 +29,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Text:
+class Paragraph:
     """A paragraph; ``css`` holds ``note`` for small print, ``screen`` for what is not printed."""
 
     text: str
@@ -96,7 +96,7 @@ class Pair:
     kind: ClassVar[str] = "pair"
 
 
-Part: TypeAlias = "Facts | Text | Bullets | Commands | TablePart | PlotPart | StripPart | Folded | Pair"
+Part: TypeAlias = "Facts | Paragraph | Bullets | Commands | TablePart | PlotPart | StripPart | Folded | Pair"
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Spec:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnHeading:
     """A heading; the class of its cells tells text from numbers."""
 
     title: str
@@ -80,7 +80,7 @@ class Table:
 
     id: str
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnHeading, ...]
     rows: tuple[tuple[Cell, ...], ...]
     left_out: int = 0
     filterable: bool = False
@@ -101,9 +101,8 @@ def build(
     limit: int = 0,
     filterable: bool = False,
     totals: Mapping[str, Any] | None = None,
-    hide_empty: bool = True,
 ) -> Table:
-    """Make a table.
+    """Make a table; columns without any value are left out, unless there are no rows.
 
     Args:
         identifier: unique on the page.
@@ -113,28 +112,50 @@ def build(
         limit: rows taken; 0 takes all.
         filterable: offer a field to filter by.
         totals: the last row.
-        hide_empty: leave out columns without any value.
     """
     listed = list(rows)
     shown = listed[:limit] if limit else listed
-    values = [[spec.value(row) for row in shown] for spec in specs]
-    kept = [i for i in range(len(specs)) if not hide_empty or not shown or any(v not in (None, "") for v in values[i])]
-    times = [i for i in kept if specs[i].kind == "time"]
-    unit = _unit([value for i in times for value in values[i] if value is not None])
-    units = dict.fromkeys(times, unit)
-    columns = tuple(
-        Column(
-            f"{specs[i].title},\u00a0{units[i][1]}" if i in units else specs[i].title,
-            specs[i].kind in NUMERIC,
-            _css(specs[i], values[i]),
-        )
-        for i in kept
-    )
-    body = tuple(tuple(_cell(specs[i], values[i][at], units.get(i)) for i in kept) for at in range(len(shown)))
+    filled = [_Filled(spec, [spec.value(row) for row in shown]) for spec in specs]
+    kept = [column for column in filled if not shown or column.has_any]
+    unit = _unit([value for column in kept if column.is_time for value in column.values if value is not None])
+    body = tuple(zip(*(column.cells(column.values, unit) for column in kept), strict=True))
     last = None
     if totals is not None:
-        last = tuple(_cell(specs[i], specs[i].value(totals), units.get(i)) for i in kept)
-    return Table(identifier, caption, columns, body, len(listed) - len(shown), filterable and len(body) > 5, last)
+        last = tuple(column.cells([column.spec.value(totals)], unit)[0] for column in kept)
+    return Table(
+        id=identifier,
+        caption=caption,
+        columns=tuple(column.heading(unit) for column in kept),
+        rows=body,
+        left_out=len(listed) - len(shown),
+        filterable=filterable and len(body) > 5,
+        totals=last,
+    )
+
+
+@dataclass(frozen=True)
+class _Filled:
+    """A column with the values of the rows shown."""
+
+    spec: Spec
+    values: list[Any]
+
+    @property
+    def is_time(self) -> bool:
+        return self.spec.kind == "time"
+
+    @property
+    def has_any(self) -> bool:
+        return any(value not in (None, "") for value in self.values)
+
+    def heading(self, unit: Unit) -> ColumnHeading:
+        """Return the heading, with the unit where the column is of times."""
+        title = f"{self.spec.title},\u00a0{unit[1]}" if self.is_time else self.spec.title
+        return ColumnHeading(title, self.spec.kind in NUMERIC, _css(self.spec, self.values))
+
+    def cells(self, values: Iterable[Any], unit: Unit) -> list[Cell]:
+        """Return cells of this column's kind."""
+        return [_cell(self.spec, value, unit) for value in values]
 
 
 def _css(spec: Spec, values: Sequence[Any]) -> str:
@@ -148,7 +169,7 @@ def _unit(values: Sequence[float]) -> Unit:
     return MILLISECONDS if max((abs(value) for value in values), default=0.0) >= LONG_NS else MICROSECONDS
 
 
-def _cell(spec: Spec, value: Any, unit: Unit | None) -> Cell:
+def _cell(spec: Spec, value: Any, unit: Unit) -> Cell:
     if value is None:
         return Cell("", "")
     if spec.kind == "name":
@@ -159,8 +180,8 @@ def _cell(spec: Spec, value: Any, unit: Unit | None) -> Cell:
     return Cell(_number(spec, value, unit), repr(float(value)))
 
 
-def _number(spec: Spec, value: float, unit: Unit | None) -> str:
-    if unit is not None:
+def _number(spec: Spec, value: float, unit: Unit) -> str:
+    if spec.kind == "time":
         return bounded(value / unit[0], unit[2])
     if spec.kind == "share":
         return f"{bounded(value * 100, 1)} %"

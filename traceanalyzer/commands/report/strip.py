@@ -141,8 +141,8 @@ def _kernels(events: pl.DataFrame, blocks: pl.DataFrame, names: dict[str, int]) 
         .with_columns(pl.col("name").cast(pl.String))
         .sort("block", "ns", "name", descending=[False, True, False])
     )
-    found: dict[str, list[list[Any]]] = {}
+    by_block: dict[str, list[list[Any]]] = {}
     for block, name, role, count, ns in spent.iter_rows():
         number = names.setdefault(name, len(names))
-        found.setdefault(str(block), []).append([number, role or "other", count, round(ns)])
-    return found
+        by_block.setdefault(str(block), []).append([number, role or "other", count, round(ns)])
+    return by_block

@@ -12,11 +12,11 @@ from traceanalyzer.commands.report.figures import from_svg, plot
 from traceanalyzer.commands.report.gather import TraceView
 from traceanalyzer.commands.report.page_parts import (
     Folded,
+    Paragraph,
     Part,
     PlotPart,
     Section,
     StripPart,
-    Text,
     bullets,
     pair,
     section,
@@ -44,9 +44,9 @@ def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], di
             f"{prefix}blocks",
             "Transformer blocks",
             [
-                Text("Choose a block to see its kernels.", "note screen") if strips else None,
+                Paragraph("Choose a block to see its kernels.", "note screen") if strips else None,
                 *(StripPart(strip) for strip in strips),
-                *_block_parts(view, prefix, found=bool(strips)),
+                *_block_parts(view, prefix, any_strip=bool(strips)),
             ],
             short="Blocks",
         ),
@@ -124,9 +124,9 @@ def _steps(view: TraceView, prefix: str) -> Part | None:
     return table(made)
 
 
-def _block_parts(view: TraceView, prefix: str, *, found: bool) -> list[Part | None]:
-    if not found:
-        return [Text("No transformer blocks were found.")]
+def _block_parts(view: TraceView, prefix: str, *, any_strip: bool) -> list[Part | None]:
+    if not any_strip:
+        return [Paragraph("No transformer blocks were found.")]
     if view.pictures.blocks is None:
         return []
     caption = "Kernel time of each block, stacked by part of the model"
@@ -187,7 +187,9 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
         "Hotspots",
         [
             table(made),
-            Text(f"Copies and memsets beside these kernels: {duration(copies)} in all.", "note") if copies else None,
+            Paragraph(f"Copies and memsets beside these kernels: {duration(copies)} in all.", "note")
+            if copies
+            else None,
         ],
     )
 
@@ -195,7 +197,7 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
 def _roofline(view: TraceView, prefix: str) -> Section:
     held = view.roofline
     if held is None:
-        return section(f"{prefix}roofline", "Roofline", [Text(f"No roofline: {view.roofline_refusal}")])
+        return section(f"{prefix}roofline", "Roofline", [Paragraph(f"No roofline: {view.roofline_refusal}")])
     specs = [
         Spec("work", "text", lambda row: row["row"].label),
         Spec("kernels a step", "count", lambda row: row["row"].count),
@@ -228,16 +230,16 @@ def _roofline_plot(view: TraceView, prefix: str) -> Part:
     try:
         figure = roofline_figure(view.roofline)
     except TraceError as error:
-        return Text(f"{error.reason[:1].upper()}{error.reason[1:]}.")
+        return Paragraph(f"{error.reason[:1].upper()}{error.reason[1:]}.")
     description = "Roofline plot: speed over arithmetic intensity of each kind of work; the table below has the figures"
     return PlotPart(plot(figure, f"{prefix}roofplot", description))
 
 
 def _idle(view: TraceView, prefix: str) -> Section:
-    found = view.idle
-    parts: list[Part | None] = [*(Text(line) for line in _idle_lines(view))]
+    idle = view.idle
+    parts: list[Part | None] = [*(Paragraph(line) for line in _idle_lines(view))]
     parts.append(_communication(view))
-    classes = found.by_cause
+    classes = idle.by_cause
     specs = [
         Spec("where", "text", "place"),
         Spec("why", "text", lambda row: EXPLAINED[row["cause"]]),
@@ -252,7 +254,7 @@ def _idle(view: TraceView, prefix: str) -> Section:
         Spec("total", "time", "total_ns"),
     ]
     doing = build(
-        f"{prefix}host", "What the host did while the GPU waited for it", host, found.host.to_dicts(), limit=MOST_HOST
+        f"{prefix}host", "What the host did while the GPU waited for it", host, idle.host.to_dicts(), limit=MOST_HOST
     )
     ended = [
         Spec("gap before", "name", "after"),
@@ -262,12 +264,12 @@ def _idle(view: TraceView, prefix: str) -> Section:
         Spec("longest", "time", "longest_ns"),
         Spec("total", "time", "total_ns"),
     ]
-    rows = found.by_kernel.to_dicts()
+    rows = idle.by_kernel.to_dicts()
     gaps = build(f"{prefix}ended", "Gaps by what ends them", ended, rows, limit=MOST_GAPS, filterable=True)
     parts.append(table(doing))
     if gaps.rows:
         parts.append(
-            Folded(f"What ends the {plural(found.gaps.height, 'gap')}", (part,)) if (part := table(gaps)) else None
+            Folded(f"What ends the {plural(idle.gaps.height, 'gap')}", (part,)) if (part := table(gaps)) else None
         )
     return section(f"{prefix}idle", "Idle time and communication", parts, short="Idle")
 
@@ -295,4 +297,4 @@ def _communication(view: TraceView) -> Part:
         for t in view.timelines
         if t.comm_sum_ns
     ]
-    return bullets(items) or Text("No communication kernels were recorded.")
+    return bullets(items) or Paragraph("No communication kernels were recorded.")

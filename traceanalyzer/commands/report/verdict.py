@@ -109,20 +109,20 @@ def key_figures(view: TraceView) -> tuple[Fact, ...]:
 
 def diff_verdict(sides: Sides) -> list[str]:
     """From a to b, because kernel k in role r of n blocks changed; at most z can be won back."""
-    found = sides.diff
-    delta = found.after_step_ns - found.before_step_ns
-    share = delta / found.before_step_ns if found.before_step_ns else None
-    phases = found.matched["phase"].unique().to_list()
+    comparison = sides.diff
+    delta = comparison.after_step_ns - comparison.before_step_ns
+    share = delta / comparison.before_step_ns if comparison.before_step_ns else None
+    phases = comparison.matched["phase"].unique().to_list()
     step = f"{phases[0]} step" if len(phases) == 1 and phases[0] != "unknown" else "step"
     change_text = "" if share is None else f" ({'+' if delta > 0 else MINUS if delta < 0 else ''}{percent(abs(share))})"
-    spans = f"{duration(found.before_step_ns)} to {duration(found.after_step_ns)}"
-    told = [f"The device time of a {step} went from {spans}{change_text}{_because(found.rows, delta)}."]
-    slower = found.rows.filter(pl.col("delta_ns") > 0)
+    spans = f"{duration(comparison.before_step_ns)} to {duration(comparison.after_step_ns)}"
+    told = [f"The device time of a {step} went from {spans}{change_text}{_because(comparison.rows, delta)}."]
+    slower = comparison.rows.filter(pl.col("delta_ns") > 0)
     back = float(slower["delta_ns"].sum())
-    if back >= 1 and found.after_step_ns:
+    if back >= 1 and comparison.after_step_ns:
         told.append(
             f"What got slower takes {duration(back)} a step more than before: at most "
-            f"{percent(back / found.after_step_ns)} of the step can be won back by undoing it."
+            f"{percent(back / comparison.after_step_ns)} of the step can be won back by undoing it."
         )
     return told
 
@@ -148,13 +148,19 @@ def _because(rows: pl.DataFrame, delta: float) -> str:
 
 def diff_figures(sides: Sides) -> tuple[Fact, ...]:
     """Key figures of a comparison."""
-    found = sides.diff
-    delta = found.after_step_ns - found.before_step_ns
-    span = found.span_after_ns - found.span_before_ns
-    steps = found.matched
+    comparison = sides.diff
+    delta = comparison.after_step_ns - comparison.before_step_ns
+    span = comparison.span_after_ns - comparison.span_before_ns
+    steps = comparison.matched
     return (
-        Fact("before", duration(found.before_step_ns), f"{plural(int(steps['steps_before'].sum()), 'step')} compared"),
-        Fact("after", duration(found.after_step_ns), f"{plural(int(steps['steps_after'].sum()), 'step')} compared"),
+        Fact(
+            "before",
+            duration(comparison.before_step_ns),
+            f"{plural(int(steps['steps_before'].sum()), 'step')} compared",
+        ),
+        Fact(
+            "after", duration(comparison.after_step_ns), f"{plural(int(steps['steps_after'].sum()), 'step')} compared"
+        ),
         Fact("change", signed(delta, MINUS), "device time of a step"),
         Fact("first to last event", signed(span, MINUS), "change of a step's span"),
     )

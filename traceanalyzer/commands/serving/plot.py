@@ -40,9 +40,9 @@ def curves(groups: Mapping[str, Sequence[Group]]) -> tuple[list[Curve], str]:
         TraceError: no result has both a load and output tokens/s.
     """
     for axis, label in (("concurrency", "concurrent requests"), ("request_rate", "requests sent per second")):
-        found = [curve for name, points in groups.items() if (curve := _curve(name, points, axis)) is not None]
-        if found:
-            return found, label
+        drawn = [curve for name, points in groups.items() if (curve := _curve(name, points, axis)) is not None]
+        if drawn:
+            return drawn, label
     raise TraceError("plot", "nothing to draw: no result states both a concurrency and output tokens/s")
 
 
