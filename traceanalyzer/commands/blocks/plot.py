@@ -1,4 +1,4 @@
-"""The strip of transformer blocks: a bar a block, stacked by part of the model, the variant below."""
+"""The strip of transformer blocks: a bar per block, stacked by part of the model, the variant below."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def block_strip(
     unusual: Sequence[Outlier] | None = None,
     phase: str | None = None,
 ) -> Figure:
-    """Draw the kernel time of every block, the median over steps that are alike; a strip a device, phase and depth.
+    """Draw the kernel time of every block, the median over steps that are alike; a strip per device, phase and depth.
 
     Complete steps are taken where there are any. At most four strips are drawn, those with most steps.
 
@@ -39,7 +39,7 @@ def block_strip(
         cut: the segmentation of a trace.
         rank: named in the title, where it is not 0.
         width: of the figure, inches.
-        unusual: blocks out of line, where they are known already; those of other steps are not drawn.
+        unusual: outlier blocks, where they are known already; those of other steps are not drawn.
         phase: only steps of this phase.
 
     Raises:

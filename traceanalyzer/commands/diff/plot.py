@@ -1,4 +1,4 @@
-"""What changed between two traces: a bar a role, to the left what got faster, to the right what got slower."""
+"""What changed between two traces: a bar per role, to the left what got faster, to the right what got slower."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_ROLES = 12
 
 
 def change_by_role(comparison: Diff) -> Figure:
-    """Draw the change of a step's device time by role, largest first; all further roles are one bar."""
+    """Draw the change of device time per step, by role, largest first; all further roles are one bar."""
     roles = (
         comparison.rows.group_by(pl.col("role").fill_null("other"))
         .agg(pl.col("delta_ns").sum())
@@ -37,7 +37,7 @@ def _draw(comparison: Diff, bars: list[tuple[str, float]]) -> Figure:
     axes = figure.add_subplot()
     delta = comparison.after_step_ns - comparison.before_step_ns
     change = f"{duration(comparison.before_step_ns)} → {duration(comparison.after_step_ns)}"
-    axes.set_title(f"Device time of a step: {change} ({signed(delta, MINUS)})")
+    axes.set_title(f"Device time per step: {change} ({signed(delta, MINUS)})")
     for at, (_, value) in enumerate(bars):
         slower = value > 0
         axes.barh(at, value, height=0.62, color=style.VERMILION if slower else style.BLUE)

@@ -1,1 +1,1 @@
-"""export"""
+"""The trace and its tables in files for other programs."""

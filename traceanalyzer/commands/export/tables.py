@@ -27,7 +27,7 @@ from traceanalyzer.trace import Trace
 
 NAMES = ("steps", "blocks", "kernels", "roles", "gaps", "roofline", "events")
 DEFAULT = NAMES[:-1]
-"""Tables written without being asked for; ``events`` has a row a kernel."""
+"""Tables written without being asked for; ``events`` has a row per kernel."""
 
 
 STEP_COLUMNS = (

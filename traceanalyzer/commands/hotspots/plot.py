@@ -29,14 +29,14 @@ def kernels_by_time(
 ) -> Figure:
     """Draw the largest groups of a ranking as bars, and the rest as one.
 
-    Bars are the time a step where there are complete steps, else the time in the trace. A bar's colour tells the part
+    Bars are the time per step where there are complete steps, else the time in the trace. A bar's colour tells the part
     of the model its role belongs to; a kernel that has several is hatched.
 
     Args:
         ranking: the ranking.
         by: what a row of it is: kernel, role or family.
         limit: bars; further rows are summed in one.
-        title: what stands above; null for the usual.
+        title: what stands above; None for the usual.
         width: of the figure, inches.
     """
     column = "per_step_ns" if ranking.steps and ranking.rows["per_step_ns"].sum() else "total_ns"
@@ -80,4 +80,4 @@ def _entries(bars: Sequence[Bar]) -> list[LegendEntry]:
 def _title(ranking: Hotspots, by: str, column: str) -> str:
     if column == "total_ns" and not ranking.phase:
         return f"Kernel time in the trace, by {by}"
-    return f"Kernel time of a {ranking.phase + ' ' if ranking.phase else ''}step, by {by}"
+    return f"Kernel time per {ranking.phase + ' ' if ranking.phase else ''}step, by {by}"

@@ -1,4 +1,4 @@
-"""Idle time: a bar for each kernel that ends gaps, coloured by who let the GPU wait."""
+"""Idle time: a bar for each kernel that ends gaps, coloured by what the GPU waited for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_BARS = 12
 NAME_LENGTH = 62
 LOOKS = {"host": (style.VERMILION, ""), "device": (style.BLUE, ""), "unknown": (style.GREY, "///")}
-MEANINGS = {"host": "launched late by the host", "device": "waited on the GPU", "unknown": "launch not recorded"}
+MEANINGS = {"host": "launched late by the host", "device": "queued on the GPU", "unknown": "launch not recorded"}
 
 
 def gaps_by_kernel(idle: Idle, limit: int = MOST_BARS) -> Figure:

@@ -1,4 +1,4 @@
-"""Ranks side by side: a bar a rank, split into computing, communication that nothing hides, and idling."""
+"""Ranks side by side: a bar per rank, split into computing, communication that nothing hides, and idling."""
 
 from __future__ import annotations
 

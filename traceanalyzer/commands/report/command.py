@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     help="The page to write.",
 )
 @click.option("--diff", "two", is_flag=True, help="Compare two traces: PATH is BEFORE and AFTER.")
-@click.option("--serving", multiple=True, metavar="RESULTS", help="Add serving results; twice for before and after.")
+@click.option(
+    "--serving", multiple=True, metavar="RESULTS", help="Add serving results; give it twice for before and after."
+)
 @request_options
 @click.option(
     "--rank", type=int, help="The rank shown in detail, where the input holds several; the lowest by default."

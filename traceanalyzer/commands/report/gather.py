@@ -1,4 +1,4 @@
-"""Everything a report shows, computed: one frozen dataclass a trace, a comparison, serving results."""
+"""Everything a report shows, computed: one frozen dataclass each for a trace, a comparison and serving results."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class TraceView:
     Attributes:
         trace, cut, timelines, engine: the trace, its segmentation, its overview by device, what wrote it.
         phase: the phase that the figures are of: decode where there are complete decode steps, else the one with most
-            kernel time; null without complete steps: then they are of the whole trace.
+            kernel time; None without complete steps: the figures are then of the whole trace.
         steps: the complete steps of that phase.
         kernels, roles: the ranking by kernel and by role.
         kernel_bounds, role_bounds: what the roofline says of each kernel name and role.
-        roofline: null where it cannot be made; ``roofline_refusal`` then says why.
+        roofline: None where it cannot be made; ``roofline_refusal`` then says why.
         findings: what to act on, most worth first; the last one says what to attack.
-        idle, outliers: gaps, and blocks out of line.
+        idle, outliers: gaps, and outlier blocks.
         pictures: figures of it, drawn.
         warnings: everything odd about the trace, each once.
     """
@@ -73,7 +73,7 @@ class TraceView:
 
     @property
     def step_name(self) -> str | None:
-        """``decode step``, ``step`` where the phase is unknown, null without complete steps."""
+        """``decode step``, ``step`` where the phase is unknown, None without complete steps."""
         return _step_name(self.phase, self.steps)
 
     @property
@@ -105,7 +105,7 @@ class PageData:
     """What goes on one page.
 
     Attributes:
-        trace: the trace looked at; null on a page of two traces or of serving results only.
+        trace: the trace looked at; None on a page of two traces or of serving results only.
         sides: two traces compared.
         ranks: the job's ranks, where there are several.
         serving: results of serving benchmarks.
@@ -174,7 +174,7 @@ def _step_name(phase: str | None, steps: pl.DataFrame) -> str | None:
 
 
 def _split_title(roles: Hotspots, phase: str | None, steps: pl.DataFrame) -> str:
-    return f"Kernel time of a {_step_name(phase, steps)}, by role" if roles.steps else "Kernel time, by role"
+    return f"Kernel time per {_step_name(phase, steps)}, by role" if roles.steps else "Kernel time, by role"
 
 
 def _main_steps(steps: pl.DataFrame, phase: str | None) -> tuple[str | None, pl.DataFrame]:
@@ -194,9 +194,9 @@ def _main_steps(steps: pl.DataFrame, phase: str | None) -> tuple[str | None, pl.
 
 
 def _merged(held: Roofline | None, told: list[Finding]) -> tuple[Finding, ...]:
-    """Findings of the roofline and of the names; what both tell, once; the target last.
+    """Findings of the roofline and of the names; what both say, once; the recommendation last.
 
-    The roofline knows what can be won, so its target is taken unless it could not tell one.
+    The roofline knows what can be saved, so its recommendation is taken unless it has none.
     """
     if held is None:
         return tuple(told)
@@ -237,7 +237,7 @@ def gather_ranks(traces: TraceSet) -> tuple[RankComparison | None, tuple[TraceWa
 
 
 def gather_serving(paths: Sequence[str]) -> ServingView:
-    """Read serving results: one curve a configuration; two paths are also compared as before and after.
+    """Read serving results: one curve per configuration; two paths are also compared as before and after.
 
     Raises:
         TraceError: a path holds no result.

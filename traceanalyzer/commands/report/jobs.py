@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from traceanalyzer.commands.diff.compute import change
+from traceanalyzer.commands.diff.compute import Diff, change
 from traceanalyzer.commands.diff.plot import change_by_role
 from traceanalyzer.commands.ranks.compute import RankComparison
 from traceanalyzer.commands.ranks.plot import time_by_rank
@@ -79,35 +79,39 @@ def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
     largest = ordered.head(4).select("role", "delta_ns").rows()
     told = ", ".join(f"{role} {signed(delta, MINUS)}" for role, delta in largest)
     figure = plot(
-        change_by_role(comparison), "change", f"Bars: change of a step's device time by role. Largest: {told}."
+        change_by_role(comparison), "change", f"Bars: change of device time per step, by role. Largest: {told}."
     )
-    phases = [
-        f"{row['phase']}{_batch(row['requests'])}: {row['steps_before']} before, {row['steps_after']} after"
-        for row in comparison.matched.iter_rows(named=True)
-    ]
     return section(
         "changes",
         "What changed",
         [
             Facts(figures),
             PlotPart(figure),
-            table(build("change-roles", "Device time of a step by role", by_role, ordered.to_dicts())),
+            table(build("change-roles", "Device time per step by role", by_role, ordered.to_dicts())),
             table(
                 build(
                     "change-kernels",
-                    "Device time of a step by kernel position, largest change first",
+                    "Device time per step by kernel position, largest change first",
                     by_kernel,
                     rows.to_dicts(),
                     limit=MOST_ROWS,
                     filterable=True,
                 )
             ),
-            Paragraph(
-                f"Not in any row: {signed(comparison.unattributed_ns, MINUS)}. Steps compared: {'; '.join(phases)}. "
-                "Kernels are paired by section, kind of block, role and order, not by name.",
-                "note",
-            ),
+            _what_was_compared(comparison),
         ],
+    )
+
+
+def _what_was_compared(comparison: Diff) -> Paragraph:
+    phases = [
+        f"{row['phase']}{_batch(row['requests'])}: {row['steps_before']} before, {row['steps_after']} after"
+        for row in comparison.matched.iter_rows(named=True)
+    ]
+    return Paragraph(
+        f"Not in any row: {signed(comparison.unattributed_ns, MINUS)}. Steps compared: {'; '.join(phases)}. "
+        "Kernels are paired by section, kind of block, role and order, not by name.",
+        "note",
     )
 
 
@@ -126,7 +130,7 @@ def _where(row: Mapping[str, Any]) -> str:
 
 
 def ranks_section(comparison: RankComparison | None) -> Section | None:
-    """Ranks side by side; null for a single one."""
+    """Ranks side by side; None for a single one."""
     if comparison is None:
         return None
     places = [Spec(axis, "count", axis) for axis in ("dp", "pp", "tp") if comparison.layout.size(axis) > 1]
@@ -176,7 +180,7 @@ def ranks_section(comparison: RankComparison | None) -> Section | None:
 
 
 def _worth(worth_ns: float | None) -> str:
-    return "" if worth_ns is None else f"{duration(worth_ns)} a step:"
+    return "" if worth_ns is None else f"{duration(worth_ns)} per step:"
 
 
 def _ns(key: str) -> Callable[[Mapping[str, Any]], float | None]:
@@ -249,5 +253,5 @@ def _comparison(view: ServingView) -> Part | None:
         Spec("verdict", "text", "verdict"),
     ]
     method = f"{compared.method[:1].upper()}{compared.method[1:]}."
-    fair = "" if compared.comparable else " The sides did not have the same work: no verdicts."
+    fair = "" if compared.comparable else " The two sides did different work: no verdicts."
     return table(build("compared", f"Before and after. {method}{fair}", specs, rows, filterable=True))

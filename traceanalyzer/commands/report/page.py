@@ -49,7 +49,7 @@ class Page:
         verdict: sentences; the first one is the heading.
         subject: names and values that say what was recorded.
         sections: the page's content.
-        kernels: what scripts need: kernels behind the blocks.
+        kernels: what scripts need: the kernels of the blocks.
     """
 
     title: str
@@ -115,7 +115,7 @@ def page_of(data: PageData) -> Page:
 def _trace_page(data: PageData, view: TraceView) -> Page:
     sections, kernels = trace_sections(view)
     told = [
-        ("" if finding.worth_ns is None else f"{duration(finding.worth_ns)} a step:", visible(finding.message))
+        ("" if finding.worth_ns is None else f"{duration(finding.worth_ns)} per step:", visible(finding.message))
         for finding in view.findings[:-1]
     ]
     start = section(
@@ -147,8 +147,8 @@ def _about_ranks(data: PageData, view: TraceView) -> Part | None:
         return None
     told = next((finding.message for finding in ranks_findings(data.ranks) if finding.worth_ns is not None), "")
     rank = "one rank" if view.trace.rank is None else f"rank {view.trace.rank}"
-    text = f"All of this is of {rank}; Ranks compares the {len(data.ranks.members)} ranks."
-    return Paragraph(visible(f"{text} Most there: {told}." if told else text))
+    text = f"Everything here is about {rank}; the section Ranks compares all {len(data.ranks.members)} ranks."
+    return Paragraph(visible(f"{text} Largest finding there: {told}." if told else text))
 
 
 def _diff_page(data: PageData) -> Page:
@@ -157,10 +157,10 @@ def _diff_page(data: PageData) -> Page:
     kernels: dict[str, Any] = {"names": [], "strips": {}}
     nested = []
     for prefix, title, view in (("after-", "After", sides.after), ("before-", "Before", sides.before)):
-        own, behind = trace_sections(view, prefix)
+        own, listed = trace_sections(view, prefix)
         offset = len(kernels["names"])
-        kernels["names"] += behind["names"]
-        for key, strip in behind["strips"].items():
+        kernels["names"] += listed["names"]
+        for key, strip in listed["strips"].items():
             kernels["strips"][key] = {
                 block: [[name + offset, *rest] for name, *rest in rows] for block, rows in strip.items()
             }

@@ -23,7 +23,7 @@ Unit = tuple[float, str, int]
 MICROSECONDS: Unit = (1e3, "µs", 1)
 MILLISECONDS: Unit = (1e6, "ms", 3)
 LONG_NS = 1e8
-"""Time from which on a table is in ms. One unit a table, so that its figures can be compared at a glance."""
+"""Time from which on a table is in ms. One unit per table, so that its figures can be compared at a glance."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Spec:
 
     Attributes:
         title: heading, without unit.
-        kind: ``time`` takes ns, ``share`` takes parts of 1; null is an empty cell everywhere.
+        kind: ``time`` takes ns, ``share`` takes parts of 1; an unknown value is an empty cell.
         key: of the row, or a function of it.
         digits: decimals of a ``number``.
     """
@@ -75,7 +75,7 @@ class Table:
         columns, rows: the content.
         left_out: rows that were not taken over; ``0`` for none.
         filterable: whether a field to filter rows is offered.
-        totals: a last row that sorting leaves where it is, or null.
+        totals: a last row that sorting leaves where it is, or None.
     """
 
     id: str
@@ -117,11 +117,8 @@ def build(
     shown = listed[:limit] if limit else listed
     filled = [_Filled(spec, [spec.value(row) for row in shown]) for spec in specs]
     kept = [column for column in filled if not shown or column.has_any]
-    unit = _unit([value for column in kept if column.is_time for value in column.values if value is not None])
+    unit = _unit([time for column in kept for time in column.times()])
     body = tuple(zip(*(column.cells(column.values, unit) for column in kept), strict=True))
-    last = None
-    if totals is not None:
-        last = tuple(column.cells([column.spec.value(totals)], unit)[0] for column in kept)
     return Table(
         id=identifier,
         caption=caption,
@@ -129,7 +126,7 @@ def build(
         rows=body,
         left_out=len(listed) - len(shown),
         filterable=filterable and len(body) > 5,
-        totals=last,
+        totals=None if totals is None else tuple(_cell(one.spec, one.spec.value(totals), unit) for one in kept),
     )
 
 
@@ -143,6 +140,10 @@ class _Filled:
     @property
     def is_time(self) -> bool:
         return self.spec.kind == "time"
+
+    def times(self) -> list[float]:
+        """Return the values of a column of times; nothing of any other."""
+        return [value for value in self.values if value is not None] if self.is_time else []
 
     @property
     def has_any(self) -> bool:

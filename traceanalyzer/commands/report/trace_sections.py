@@ -36,7 +36,7 @@ MOST_HOST = 40
 
 
 def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], dict[str, Any]]:
-    """Return the sections on a trace and the kernels behind its strips; ``prefix`` keeps ids apart."""
+    """Return the sections on a trace and the kernels of its strips; ``prefix`` keeps ids apart."""
     strips, kernels = strips_of(view, f"{prefix}strip")
     sections = [
         _split(view, prefix),
@@ -74,12 +74,12 @@ def _split(view: TraceView, prefix: str) -> Section:
     in_steps = view.roles.steps if view.phase else 0
     specs = [
         Spec("role", "text", lambda row: row["name"] or "other"),
-        Spec("time a step" if _per_step(view) else "time", "time", time),
+        Spec("time per step" if _per_step(view) else "time", "time", time),
         Spec("share", "share", lambda row: (row[time] or 0.0) / total),
-        Spec("kernels a step" if in_steps else "kernels", "count", lambda row: _each(row.get("count"), in_steps)),
-        Spec("bound", "text", lambda row: _bound(bounds, row, "bound")),
+        Spec("kernels per step" if in_steps else "kernels", "count", lambda row: _each(row.get("count"), in_steps)),
+        Spec("limited by", "text", lambda row: _bound(bounds, row, "bound")),
         Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
-        Spec("headroom a step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
+        Spec("headroom per step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
     ]
     largest = ", ".join(
         f"{row['name'] or 'other'} {percent((row[time] or 0.0) / total)}" for row in rows.head(4).iter_rows(named=True)
@@ -150,7 +150,7 @@ def _variants(view: TraceView, prefix: str) -> Any:
         Spec("kind", "text", "kind"),
         Spec("blocks", "count", "blocks"),
         Spec("kernels", "count", "kernels"),
-        Spec("time of a block", "time", "kernel_sum_ns"),
+        Spec("time per block", "time", "kernel_sum_ns"),
     ]
     return build(f"{prefix}variants", "Variants: blocks with the same kernels", specs, rows.to_dicts())
 
@@ -159,14 +159,14 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
     bounds = view.kernel_bounds
     specs = [
         Spec("kernel", "name", lambda row: row["name"] or "unknown"),
-        Spec("time a step", "time", "per_step_ns"),
+        Spec("time per step", "time", "per_step_ns"),
         *([] if _per_step(view) else [Spec("total", "time", "total_ns")]),
         Spec("share", "share", "share"),
         Spec("role", "text", lambda row: row["role"] or "several"),
         Spec("tile", "text", "tile"),
-        Spec("bound", "text", lambda row: _bound(bounds, row, "bound")),
+        Spec("limited by", "text", lambda row: _bound(bounds, row, "bound")),
         Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
-        Spec("headroom a step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
+        Spec("headroom per step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
         Spec("runs", "count", "count"),
         Spec("mean", "time", "mean_ns"),
         Spec("p99", "time", "p99_ns"),
@@ -187,7 +187,7 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
         "Hotspots",
         [
             table(made),
-            Paragraph(f"Copies and memsets beside these kernels: {duration(copies)} in all.", "note")
+            Paragraph(f"Copies and memsets besides these kernels: {duration(copies)} in all.", "note")
             if copies
             else None,
         ],
@@ -200,13 +200,17 @@ def _roofline(view: TraceView, prefix: str) -> Section:
         return section(f"{prefix}roofline", "Roofline", [Paragraph(f"No roofline: {view.roofline_refusal}")])
     specs = [
         Spec("work", "text", lambda row: row["row"].label),
-        Spec("kernels a step", "count", lambda row: row["row"].count),
+        Spec("kernels per step", "count", lambda row: row["row"].count),
         Spec("measured", "time", lambda row: row["row"].measured_ns),
         Spec("floor", "time", lambda row: row["row"].floor_ns),
         Spec("headroom", "time", lambda row: row["row"].headroom_ns),
         Spec("of roof", "share", lambda row: row["row"].roof_share),
-        Spec("bound", "text", lambda row: row["row"].bound if row["row"].plausible else "above its roof: implausible"),
-        Spec("FLOP a byte", "number", lambda row: row["row"].intensity),
+        Spec(
+            "limited by",
+            "text",
+            lambda row: row["row"].bound if row["row"].plausible else "above its roof: implausible",
+        ),
+        Spec("FLOP per byte", "number", lambda row: row["row"].intensity),
         Spec("GB/s", "number", lambda row: row["row"].gbps, 0),
         Spec("TFLOP/s", "number", lambda row: row["row"].tflops),
     ]
@@ -217,7 +221,7 @@ def _roofline(view: TraceView, prefix: str) -> Section:
     ]
     rows = [{"row": row} for row in held.rows]
     why = table(build(f"{prefix}reasons", "Kinds of work, most time first", reasons, rows))
-    made = build(f"{prefix}roof", "Work of a step against its roofs", specs, rows)
+    made = build(f"{prefix}roof", "Work per step against its roofs", specs, rows)
     return section(
         f"{prefix}roofline",
         "Roofline",

@@ -1,4 +1,4 @@
-"""The sentences at the top: what a step costs, what to attack, what changed."""
+"""The sentences at the top: what a step costs, what to optimise, what changed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ IDLE_SHARE = 0.2
 
 
 def verdict(view: TraceView) -> list[str]:
-    """Sentences on one trace, the first one on the step's time, the last one on what to attack."""
+    """Sentences on one trace, the first one on the step's time, the last one on what to optimise."""
     told = [_step_sentence(view)]
     share = idle_share(view)
     if share is not None and share >= IDLE_SHARE:
-        told.append(f"The GPU is idle for {percent(share)} of the recording: see what it waits for before any kernel.")
+        told.append(
+            f"The GPU is idle for {percent(share)} of the recording: look at what it waits for before any kernel."
+        )
     if view.findings:
         told.append(view.findings[-1].message)
     return told
@@ -70,7 +72,7 @@ def _roles_by_step(view: TraceView) -> list[dict[str, Any]]:
 
 
 def idle_share(view: TraceView) -> float | None:
-    """Idle time over the recording, all devices together; null where it is unknown."""
+    """Idle time over the recording, all devices together; None where it is unknown."""
     totals = view.idle.totals
     if totals.is_empty() or totals["idle_ns"].null_count():
         return None
@@ -86,7 +88,7 @@ def key_figures(view: TraceView) -> tuple[Fact, ...]:
         count = plural(view.steps.height, "complete " + step)
         facts.append(Fact("step time", duration(median_span(view)), f"median of {count}"))
         mean = float(view.roles.rows["per_step_ns"].sum())
-        facts.append(Fact("kernel time a step", duration(mean), "mean, measured"))
+        facts.append(Fact("kernel time per step", duration(mean), "mean, measured"))
     else:
         facts.append(Fact("kernel time", duration(view.kernels.total_ns), "whole trace, measured"))
     held = view.roofline
@@ -108,7 +110,7 @@ def key_figures(view: TraceView) -> tuple[Fact, ...]:
 
 
 def diff_verdict(sides: Sides) -> list[str]:
-    """From a to b, because kernel k in role r of n blocks changed; at most z can be won back."""
+    """From a to b, because kernel k in role r of n blocks changed; undoing it saves at most z."""
     comparison = sides.diff
     delta = comparison.after_step_ns - comparison.before_step_ns
     share = delta / comparison.before_step_ns if comparison.before_step_ns else None
@@ -121,8 +123,8 @@ def diff_verdict(sides: Sides) -> list[str]:
     back = float(slower["delta_ns"].sum())
     if back >= 1 and comparison.after_step_ns:
         told.append(
-            f"What got slower takes {duration(back)} a step more than before: at most "
-            f"{percent(back / comparison.after_step_ns)} of the step can be won back by undoing it."
+            f"What got slower takes {duration(back)} more per step than before: undoing it saves at "
+            f"most {percent(back / comparison.after_step_ns)} of the step."
         )
     return told
 
@@ -161,6 +163,6 @@ def diff_figures(sides: Sides) -> tuple[Fact, ...]:
         Fact(
             "after", duration(comparison.after_step_ns), f"{plural(int(steps['steps_after'].sum()), 'step')} compared"
         ),
-        Fact("change", signed(delta, MINUS), "device time of a step"),
-        Fact("first to last event", signed(span, MINUS), "change of a step's span"),
+        Fact("change", signed(delta, MINUS), "device time per step"),
+        Fact("first to last event", signed(span, MINUS), "change per step"),
     )

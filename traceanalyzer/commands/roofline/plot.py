@@ -1,4 +1,4 @@
-"""A roofline plot: the peak and the achievable roof, and one point a row, as large as its share of the time."""
+"""A roofline plot: the peak and the achievable roof, and one point per row, as large as its share of the time."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _figure(roofline: Roofline, points: Sequence[PlotPoint], left_out: Sequence[
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         axis.set_minor_formatter(NullFormatter())
-        # Two marks a decade say where one is; all eight take most of the time of drawing.
+        # Two marks per decade say where one is; all eight take most of the time of drawing.
         axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
-    axes.set_xlabel("arithmetic intensity, FLOP a byte")
+    axes.set_xlabel("arithmetic intensity, FLOP per byte")
     axes.set_ylabel("TFLOP/s")
     axes.set_title(_title(roofline))
     _limits(axes, roofline, points)
@@ -194,7 +194,9 @@ def _legend(axes: Axes, points: Sequence[PlotPoint]) -> None:
         )
         for name in used
     ]
-    axes.legend(handles=handles, loc="lower right", framealpha=1.0, fontsize=12, title="bound (size: share of time)")
+    axes.legend(
+        handles=handles, loc="lower right", framealpha=1.0, fontsize=12, title="limited by (size: share of time)"
+    )
 
 
 def _bound_words(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Plots of serving results: output tokens/s over concurrency, one curve a configuration."""
+"""Plots of serving results: output tokens/s over concurrency, one curve per configuration."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Track:
     """Slices in order of start that do not overlap.
 
     Attributes:
-        device: the GPU; null in a CPU-only trace.
+        device: the GPU; None in a CPU-only trace.
         kind: one of KINDS.
         lane: 0, or a higher number for what overlaps the slices of the lanes before.
         slices: the content.
@@ -122,7 +122,7 @@ def _blocks(cut: Segmentation) -> list[Slice]:
 
 
 def _roles(cut: Segmentation, steps: pl.DataFrame) -> list[Slice]:
-    """A slice a run of events of one role; runs end with their block, section and step."""
+    """A slice per run of events of one role; runs end with their block, section and step."""
     place = ["step", "section", "block"]
     within = (pl.col("start_ns") >= pl.col("step_start")) & (pl.col("end_ns") <= pl.col("step_end"))
     bounds = steps.select("step", step_start="start_ns", step_end="end_ns")
