@@ -1,6 +1,6 @@
 """What the product says today, kept, and compared with what it says later.
 
-    python -m bench.outputs record FOLDER [--shared ../shared] [--jobs 2] [--only COMMAND ...]
+    python -m bench.outputs record FOLDER [--shared ../shared] [--jobs 2] [--only COMMAND ... | --few]
     python -m bench.outputs compare BEFORE AFTER [--only COMMAND ...] [--sentences]
 
 ``record`` runs every command that prints JSON or CSV over the samples, the cases and, where they are, the shared
@@ -161,6 +161,39 @@ def runs(shared: str | None) -> list[Run]:
     return list(dict.fromkeys(made))
 
 
+def few_runs() -> list[Run]:
+    """Return a small set of runs over what the repository holds, one or two of each command: a test keeps them."""
+    sample = "traces/gptoss20b_decode_synthetic.json.gz"
+    sides = (f"{CASES}/600_ab_before.json.gz", f"{CASES}/600_ab_after.json.gz")
+    results = (f"{CASES}/500_bench_before.json", f"{CASES}/500_bench_after.json")
+    estimate = ("--model", "gpt-oss-120b", "--gpu", "MI300X", "--isl", "512", "--osl", "64", "--batch", "1,16")
+    return [
+        ("blocks", f"{CASES}/210_dense_first3_moe.json.gz", "--csv"),
+        ("blocks", sample, "--json"),
+        ("hotspots", sample, "--json"),
+        ("hotspots", sample, "--by", "role", "--json"),
+        ("hotspots", f"{CASES}/203_vllm_detailed.json.gz", "--csv"),
+        ("idle", f"{CASES}/201_vllm_native.json.gz", "--json"),
+        ("idle", f"{CASES}/205_no_annotation_eager.json.gz", "--csv"),
+        ("roofline", sample, "--json"),
+        ("roofline", sample, "--csv"),
+        ("tune", "plan", sample, "--json"),
+        ("ingest", f"{CASES}/113_two_gpus.json.gz", "--json"),
+        ("ingest", f"{CASES}/109_cpu_only.json", "--json"),
+        ("doctor", f"{CASES}/001_truncated_midevent.json", "--json"),
+        ("ranks", f"{CASES}/303_allreduce_wait", "--json"),
+        ("ranks", f"{CASES}/305_pp2", "--csv"),
+        ("diff", *sides, "--json"),
+        ("diff", *sides, "--csv"),
+        ("serving", "compare", *results, "--json"),
+        ("serving", "show", results[0], "--csv"),
+        ("gpus", "--json"),
+        ("estimate", *estimate, "--json"),
+        ("tune", "policy", "docs/data/strix_halo_sweep.log", "--top-k", "4", "--max-regret", "0.15", "--json"),
+        ("tune", "verify", "--before", sides[0], "--after", sides[1], "--json"),
+    ]
+
+
 def file_of(run: Run, folder: Path) -> Path:
     """Return where the record of a run is kept."""
     return folder / f"{sha256(json.dumps(run).encode()).hexdigest()[:20]}.json.gz"
@@ -181,8 +214,9 @@ def record_one(run: Run, folder: Path) -> None:
         }
         output = result.stdout.replace(out, "OUT")
     kept = {"run": run, "status": result.exit_code, "output": output, "files": files}
-    with gzip.open(file_of(run, folder), "wt", encoding="utf-8", compresslevel=3) as file:
-        json.dump(kept, file)
+    text = json.dumps(kept, ensure_ascii=False)
+    # Without a time and a name in it, the same record is the same file.
+    file_of(run, folder).write_bytes(gzip.compress(text.encode(errors="surrogatepass"), 6, mtime=0))
 
 
 def command_line() -> object:
@@ -192,13 +226,12 @@ def command_line() -> object:
     return cli
 
 
-def record(folder: Path, shared: str | None, jobs: int, only: Sequence[str]) -> None:
-    """Record every run, or those of some commands."""
+def record(folder: Path, wanted: Sequence[Run], jobs: int) -> None:
+    """Record runs."""
     os.chdir(ROOT)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
         os.environ |= {"XDG_CACHE_HOME": cache, "COLUMNS": "100"}
-        wanted = [run for run in runs(shared) if is_wanted(run, only)]
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
             for _ in pool.map(record_one, wanted, [folder] * len(wanted), chunksize=8):
                 pass
@@ -305,6 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     recording = verbs.add_parser("record")
     recording.add_argument("folder", type=Path)
     recording.add_argument("--shared", help="the folder of shared traces; left out, only what is in the repository")
+    recording.add_argument("--few", action="store_true", help="only what the test keeps, in tests/data/outputs")
     recording.add_argument("--jobs", type=int, default=2)
     comparing = verbs.add_parser("compare")
     comparing.add_argument("before", type=Path)
@@ -314,7 +348,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         each.add_argument("--only", nargs="+", default=(), help="commands, such as idle or tune-plan")
     given = parser.parse_args(arguments)
     if given.verb == "record":
-        record(given.folder.resolve(), given.shared, given.jobs, given.only)
+        wanted = few_runs() if given.few else [run for run in runs(given.shared) if is_wanted(run, given.only)]
+        record(given.folder.resolve(), wanted, given.jobs)
         return 0
     return compare(given.before, given.after, given.sentences, given.only)
 
