@@ -12,14 +12,17 @@ with ``--sentences``). Exit status 1 when anything else differs.
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
 import json
+import math
 import os
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -276,36 +279,44 @@ def read(path: Path) -> Any:
         return json.load(file)
 
 
-def differences(a: Any, b: Any, worded: Counter[str]) -> Iterator[str]:
-    """Yield what differs between two records of one run."""
+def differences(a: Any, b: Any, worded: Counter[str], tolerance: float = 0.0) -> Iterator[str]:
+    """Yield what differs between two records of one run; figures may differ by a share of ``tolerance``."""
     if a["status"] != b["status"]:
         yield f"exit status {a['status']} -> {b['status']}"
     if a["status"] and b["status"]:
         return
     if "--json" in a["run"] and not a["status"] and not b["status"]:
-        yield from unlike(json.loads(a["output"]), json.loads(b["output"]), "$", worded)
+        yield from unlike(json.loads(a["output"]), json.loads(b["output"]), "$", worded, tolerance)
     elif "--csv" in a["run"]:
-        yield from unlike_lines(a["output"], b["output"], worded)
+        yield from unlike_lines(a["output"], b["output"], tolerance)
     for name in a["files"]:
-        yield from unlike_lines(a["files"][name], b["files"].get(name, ""), worded)
+        yield from unlike_lines(a["files"][name], b["files"].get(name, ""), tolerance)
 
 
-def unlike(a: Any, b: Any, where: str, worded: Counter[str]) -> Iterator[str]:
+def unlike(a: Any, b: Any, where: str, worded: Counter[str], tolerance: float) -> Iterator[str]:
     """Yield the places where two JSON values differ: b may have more keys, and other sentences."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in a.keys() - b.keys():
             yield f"{where}.{key}: gone"
         for key in a.keys() & b.keys():
-            yield from unlike(a[key], b[key], f"{where}.{key}", worded)
+            yield from unlike(a[key], b[key], f"{where}.{key}", worded, tolerance)
     elif isinstance(a, list) and isinstance(b, list):
         if len(a) != len(b):
             yield f"{where}: {len(a)} -> {len(b)} entries"
         for i, (left, right) in enumerate(zip(a, b, strict=False)):
-            yield from unlike(left, right, f"{where}[{i}]", worded)
+            yield from unlike(left, right, f"{where}[{i}]", worded, tolerance)
     elif isinstance(a, str) and isinstance(b, str) and a != b and is_sentence(a, where):
         worded[f"{a}  =>  {b}"] += 1
-    elif (type(a) is not type(b) and not (isinstance(a, int | float) and isinstance(b, int | float))) or a != b:
+    elif is_number(a) and is_number(b):
+        if not math.isclose(a, b, rel_tol=tolerance):
+            yield f"{where}: {a!r} -> {b!r}"
+    elif type(a) is not type(b) or a != b:
         yield f"{where}: {a!r} -> {b!r}"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_sentence(text: str, where: str) -> bool:
@@ -316,14 +327,24 @@ def is_sentence(text: str, where: str) -> bool:
     return " " in text or any(key in WORDED for key in keys)
 
 
-def unlike_lines(a: str, b: str, worded: Counter[str]) -> Iterator[str]:
-    """Yield the lines that differ; of cells that hold sentences only their presence counts."""
-    left, right = a.splitlines(), b.splitlines()
+def unlike_lines(a: str, b: str, tolerance: float) -> Iterator[str]:
+    """Yield the lines of two CSV texts that differ; figures may differ by a share of ``tolerance``."""
+    left, right = list(csv.reader(a.splitlines())), list(csv.reader(b.splitlines()))
     if len(left) != len(right):
         yield f"{len(left)} -> {len(right)} lines"
     for number, (one, other) in enumerate(zip(left, right, strict=False), 1):
-        if one != other:
+        if len(one) != len(other) or not all(map(partial(same_cell, tolerance), one, other)):
             yield f"line {number}: {one!r} -> {other!r}"
+
+
+def same_cell(tolerance: float, a: str, b: str) -> bool:
+    """Whether two cells hold the same text or, within the tolerance, the same figure."""
+    if a == b:
+        return True
+    try:
+        return bool(tolerance) and math.isclose(float(a), float(b), rel_tol=tolerance)
+    except ValueError:
+        return False
 
 
 def say(line: str) -> None:
