@@ -175,9 +175,9 @@ told = {
 print(json.dumps(told))
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    done = subprocess.run(
-        [sys.executable, "-c", code, sample], capture_output=True, env=environment, check=True, text=True
-    )
+    command = [sys.executable, "-c", code, sample]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, check=False, text=True)
+    assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     durations: dict[str, int] = {}
     for event in json.loads(gzip.decompress(Path(sample).read_bytes()))["traceEvents"]:
