@@ -10,26 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from traceanalyzer.commands.ranks.result import PairedCall, UnpairedRow
+from traceanalyzer.declare import frame_schema
+
 FloatArray = npt.NDArray[np.float64]
 
 SEARCHED_SHIFTS = 8
-"""Steps by which recordings may start apart, beyond what their clocks tell."""
+"""Steps by which recordings may start apart, beyond what their clocks tell; chosen, not fitted."""
 
 SLACK_NS = 300
-"""Variation of ends that tells nothing."""
+"""Variation of ends that tells nothing; chosen, not fitted."""
 
-PAIRED_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.Categorical(),  # ranks as JSON text
-    "kind": pl.Categorical(),
-    "call": pl.UInt32(),  # unique over all groups and kinds; in order of time within each
-    "rank": pl.Int32(),
-    "start_ns": pl.Int64(),
-    "dur_ns": pl.Int64(),
-    "counts": pl.Boolean(),  # in complete steps that are no dummies, on every rank
-    "bytes": pl.Int64(),
-    "event": pl.UInt32(),  # row of the frame of events
-}
-"""One row a call and rank; every call has a row for each rank of its group that is at hand."""
+PAIRED_SCHEMA = frame_schema(PairedCall)
+"""One row per call and rank; every call has a row for each rank of its group that is at hand."""
 
 
 def pair(calls: pl.DataFrame, *, clocks_agree: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -40,8 +33,10 @@ def pair(calls: pl.DataFrame, *, clocks_agree: bool) -> tuple[pl.DataFrame, pl.D
         clocks_agree: whether start_ns can be compared across ranks (up to small offsets).
 
     Returns:
-        Columns of PAIRED_SCHEMA, and the calls left without partner: group, kind, rank, calls.
+        Columns of ``PairedCall``, and the calls left without a partner, in columns of ``UnpairedRow``.
     """
+    if calls.is_empty():
+        return pl.DataFrame(schema=PAIRED_SCHEMA), pl.DataFrame(schema=frame_schema(UnpairedRow))
     # A series is one kind of collective of one group; a number for it keeps the windows below cheap.
     series = calls.select("group", "kind").unique().sort("group", "kind").with_row_index("series")
     placed = _placed_in_steps(calls.join(series, on=["group", "kind"]).sort("rank", "start_ns").drop("group", "kind"))

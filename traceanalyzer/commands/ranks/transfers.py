@@ -6,10 +6,10 @@ import json
 
 import polars as pl
 
-from traceanalyzer.commands.ranks.job_layout import Layout
+from traceanalyzer.commands.ranks.job_layout import JobLayout
 
 
-def pipeline_transfers(calls: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+def pipeline_transfers(calls: pl.DataFrame, layout: JobLayout) -> pl.DataFrame:
     """Give every send and receive its pair of ranks.
 
     A stage receives from the stage before it and sends to the one after it. Where the trace does not say which kernel

@@ -34,6 +34,7 @@ from traceanalyzer.commands.report.page_parts import (
 from traceanalyzer.commands.report.page_tables import Spec, build
 from traceanalyzer.commands.serving.plot import throughput_curves
 from traceanalyzer.commands.serving.view import HEADLINE, SHOW_COLUMNS, show_rows
+from traceanalyzer.declare import plain
 from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.series import Series
 from traceanalyzer.wording import (
@@ -146,7 +147,7 @@ def ranks_section(found: RankComparison | None) -> Section | None:
         Spec("calls", "count", "calls"),
         Spec("transfer", "time", _ns("transfer_us")),
         Spec("waiting", "time", lambda row: sum(row["wait_us"].values()) * 1000),
-        Spec("last in most calls", "text", most_often_late),
+        Spec("last in most calls", "text", lambda row: most_often_late(row["late_rank"], row["calls"])),
         Spec("bus GB/s", "number", "bus_gbps"),
     ]
     causes = [
@@ -164,8 +165,10 @@ def ranks_section(found: RankComparison | None) -> Section | None:
         ),
         bullets([(_worth(finding.worth_ns), visible(finding.message)) for finding in findings(found)]),
         PlotPart(plot(time_by_rank(found), "rankplot", "Bars: computing, exposed communication and idle time by rank")),
-        table(build("ranks-table", "Time of each rank over the recording", specs, per_rank(found))),
-        table(build("collectives", "Collectives", calls, collectives(found), limit=MOST_ROWS)),
+        table(
+            build("ranks-table", "Time of each rank over the recording", specs, [plain(row) for row in per_rank(found)])
+        ),
+        table(build("collectives", "Collectives", calls, [plain(row) for row in collectives(found)], limit=MOST_ROWS)),
         table(build("causes", "What made ranks late", causes, found.causes.to_dicts(), limit=MOST_ROWS)),
     ]
     return section("ranks", "Ranks", parts)
