@@ -20,10 +20,11 @@ from traceanalyzer.serving.text_files import exists, text_of
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".log", ".md", ".json.gz", ".jsonl.gz")
 RUN_FILE = re.compile(r"run=\d+\.json")
 ENOUGH_TO_RECOGNISE = 5
+"""Figures in common by which a printed copy of a saved result is recognised; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
-class Found:
+class ReadResults:
     """What lies at the paths.
 
     Attributes:
@@ -35,7 +36,7 @@ class Found:
     warnings: tuple[TraceWarning, ...]
 
 
-def read(paths: str | Sequence[str]) -> Found:
+def read(paths: str | Sequence[str]) -> ReadResults:
     """Read every result at the paths.
 
     Args:
@@ -48,13 +49,13 @@ def read(paths: str | Sequence[str]) -> Found:
     warnings: list[TraceWarning] = []
     for path in [paths] if isinstance(paths, str) else paths:
         for part in _expand(path):
-            found = _read_folder(part) if part.is_dir() else _read_file(part)
-            results += found.results
-            warnings += found.warnings
+            read_now = _read_folder(part) if part.is_dir() else _read_file(part)
+            results += read_now.results
+            warnings += read_now.warnings
     return _without_printed_copies(results, warnings)
 
 
-def _without_printed_copies(results: list[ServingResult], warnings: list[TraceWarning]) -> Found:
+def _without_printed_copies(results: list[ServingResult], warnings: list[TraceWarning]) -> ReadResults:
     """Leave out what a run printed where its saved result lies in the same folder, so that no run counts twice."""
     saved = [result for result in results if not result.resolution]
     kept = []
@@ -64,7 +65,7 @@ def _without_printed_copies(results: list[ServingResult], warnings: list[TraceWa
             warnings = [*warnings, TraceWarning("printed_copy", message, result.where)]
         else:
             kept.append(result)
-    return Found(tuple(kept), tuple(warnings))
+    return ReadResults(tuple(kept), tuple(warnings))
 
 
 def _prints(printed: ServingResult, saved: ServingResult) -> bool:
@@ -88,11 +89,11 @@ def _expand(path: str) -> list[Path]:
         return [Path(match) for match in matched]
     parts = [part.strip() for part in path.split(",") if part.strip()]
     if len(parts) > 1:
-        return [found for part in parts for found in _expand(part)]
+        return [path for part in parts for path in _expand(part)]
     raise TraceError(path, "no file matches this pattern" if glob.has_magic(path) else "does not exist")
 
 
-def _read_folder(folder: Path) -> Found:
+def _read_folder(folder: Path) -> ReadResults:
     """Read the results below a folder; of a sweep only its runs, not the summaries made from them."""
     files = sorted(
         path for path in folder.rglob("*") if path.is_file() and path.name.endswith(SUFFIXES) and path.name[0] != "."
@@ -106,19 +107,19 @@ def _read_folder(folder: Path) -> Found:
             warnings.append(_failure(path))
         elif not _made_from_runs(path, sweeps):
             try:
-                found = _read_file(path)
+                of_file = _read_file(path)
             except TraceError:
                 passed_over += 1
                 continue
-            results += found.results
-            warnings += found.warnings
+            results += of_file.results
+            warnings += of_file.warnings
     if not results:
         raise TraceError(str(folder), f"holds no serving result ({len(files)} files looked at)")
     if passed_over:
         warnings.append(
             TraceWarning("no_result", "files without a serving result were passed over", str(folder), count=passed_over)
         )
-    return Found(tuple(results), tuple(warnings))
+    return ReadResults(tuple(results), tuple(warnings))
 
 
 def _made_from_runs(path: Path, sweeps: set[Path]) -> bool:
@@ -138,7 +139,7 @@ def _failure(path: Path) -> TraceWarning:
     return TraceWarning("failed_run", f"a run of this sweep failed ({reason})", str(path))
 
 
-def _read_file(path: Path) -> Found:
+def _read_file(path: Path) -> ReadResults:
     text = text_of(path)
     source = str(path)
     start = text.lstrip()[:1]
@@ -156,11 +157,11 @@ def _read_file(path: Path) -> Found:
             "holds no serving result; expected the JSON of `vllm bench`, its printed table, or CSV with columns "
             "such as concurrency, rps, output_tokens_per_s, mean_ttft_s",
         )
-    return Found(tuple(results), tuple(warnings))
+    return ReadResults(tuple(results), tuple(warnings))
 
 
 def _from_json(text: str, source: str, *, repeat: bool) -> tuple[list[ServingResult], list[TraceWarning]]:
-    """Read a document, or one document a line; a broken line is passed over and told."""
+    """Read a document, or one document per line; a broken line is passed over and told."""
     try:
         document = json.loads(text)
     except RecursionError as error:
@@ -168,8 +169,8 @@ def _from_json(text: str, source: str, *, repeat: bool) -> tuple[list[ServingRes
     except ValueError as error:
         return _from_lines(text, source, error)
     if isinstance(document, dict):
-        found = from_object(document, source, repeat=repeat)
-        return ([found] if found else []), []
+        result = from_object(document, source, repeat=repeat)
+        return ([result] if result else []), []
     return _from_objects(document, source, "entry"), []
 
 
@@ -184,17 +185,17 @@ def _from_lines(text: str, source: str, error: ValueError) -> tuple[list[Serving
         except (ValueError, RecursionError):
             warnings.append(TraceWarning("bad_line", "this line is not JSON and was passed over", source, line=number))
             continue
-        if isinstance(document, dict) and (found := from_object(document, source, f"line {number}")) is not None:
-            results.append(found)
+        if isinstance(document, dict) and (result := from_object(document, source, f"line {number}")):
+            results.append(result)
     if not results:
         raise TraceError(source, f"is not readable as JSON ({error})")
     return results, warnings
 
 
 def _from_objects(documents: Iterable[Any], source: str, noun: str) -> list[ServingResult]:
-    found = [
+    results = [
         from_object(document, source, f"{noun} {number}")
         for number, document in enumerate(documents, 1)
         if isinstance(document, dict)
     ]
-    return [result for result in found if result is not None]
+    return [result for result in results if result is not None]

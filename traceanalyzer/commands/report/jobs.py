@@ -32,10 +32,9 @@ from traceanalyzer.commands.report.page_parts import (
     table,
 )
 from traceanalyzer.commands.report.page_tables import Spec, build
-from traceanalyzer.commands.serving.plot import throughput_curves
-from traceanalyzer.commands.serving.view import HEADLINE, SHOW_COLUMNS, show_rows
 from traceanalyzer.declare import plain
 from traceanalyzer.problems import TraceError
+from traceanalyzer.serving.result_rows import HEADLINE, SHOW_COLUMNS, show_rows
 from traceanalyzer.serving.series import Series
 from traceanalyzer.wording import (
     MINUS,
@@ -187,6 +186,8 @@ def serving_section(view: ServingView | None) -> Section | None:
     """Tokens/s over concurrency, the figures at each load, and the comparison of two sides."""
     if view is None:
         return None
+    from traceanalyzer.commands.serving.plot import throughput_curves
+
     parts: list[Part | None] = []
     try:
         figure = throughput_curves(view.curves)
@@ -229,11 +230,11 @@ def _comparison(view: ServingView) -> Part | None:
         return None
     rows = [
         {
-            "load": "any" if one.load.concurrency is None else f"{one.load.concurrency:g}",
+            "load": "any" if one.concurrency is None else f"{one.concurrency:g}",
             "metric": HEADLINE[one.metric],
-            "before": None if one.before is None else one.before.mean,
-            "after": None if one.after is None else one.after.mean,
-            "change": None if one.percent is None else one.percent / 100,
+            "before": one.before,
+            "after": one.after,
+            "change": None if one.change_percent is None else one.change_percent / 100,
             "verdict": one.verdict or "not judged",
         }
         for one in compared.changes
