@@ -83,7 +83,7 @@ class Response:
         return 200 <= self.status < 300
 
     def json(self) -> Any:
-        """Return the body as JSON, or null when it is none."""
+        """Return the body as JSON, or None when it is not."""
         try:
             return json.loads(self.text)
         except ValueError:
@@ -105,7 +105,7 @@ class Client:
 
     Attributes:
         endpoint: the server.
-        key: sent as a bearer token; null for none. Never shown.
+        key: sent as a bearer token; None for none. Never shown.
         connect_timeout: seconds to wait for a connection.
     """
 
@@ -156,7 +156,7 @@ class Client:
         return connection
 
     def send(self, connection: http.client.HTTPConnection, method: str, path: str, body: Any) -> None:
-        """Write a request with a JSON body; null sends none."""
+        """Write a request with a JSON body; None sends none."""
         headers = {"Accept": "application/json", "User-Agent": "traceanalyzer"}
         data = None
         if body is not None:
@@ -191,11 +191,11 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[str]:
             yield data
 
 
-def _message(found: Any) -> str | None:
+def _message(document: Any) -> str | None:
     """Find the text of an error document: OpenAI's ``error.message``, FastAPI's ``detail``, or ``message``."""
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         return None
-    error = found.get("error")
+    error = document.get("error")
     nested = error.get("message") if isinstance(error, dict) else error
-    told = nested or found.get("detail") or found.get("message")
+    told = nested or document.get("detail") or document.get("message")
     return None if told is None else str(told)[:BODY_SHOWN]

@@ -20,7 +20,7 @@ class Recorded:
     Attributes:
         decode_steps: how many.
         of_batch: those with as many requests as were sent at once.
-        batches: decode steps by their number of requests; null is a step that does not tell.
+        batches: decode steps by their number of requests; None is a step that does not tell.
     """
 
     decode_steps: int
@@ -30,12 +30,12 @@ class Recorded:
 
 def decode_steps(traces: Iterable[Trace], concurrency: int) -> Recorded:
     """Count the decode steps of each rank; the rank with the fewest of the asked batch counts."""
-    found = [_of_rank(trace, concurrency) for trace in traces]
-    return min(found, key=lambda recorded: recorded.of_batch, default=Recorded(0, 0, {}))
+    ranks = [_of_rank(trace, concurrency) for trace in traces]
+    return min(ranks, key=lambda recorded: recorded.of_batch, default=Recorded(0, 0, {}))
 
 
 def shortfall(recorded: Recorded, concurrency: int) -> TraceWarning | None:
-    """Say why the trace lacks decode steps of the batch asked for; null when it has some."""
+    """Say why the trace lacks decode steps of the batch asked for; None when it has some."""
     if recorded.of_batch:
         return None
     if not recorded.decode_steps:
