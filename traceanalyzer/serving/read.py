@@ -29,7 +29,7 @@ class ReadResults:
 
     Attributes:
         results: every run, in order of file name.
-        warnings: files and lines that were passed over, and failures a sweep wrote down.
+        warnings: files and lines that were skipped, and failures that a sweep wrote down.
     """
 
     results: tuple[ServingResult, ...]
@@ -61,7 +61,7 @@ def _without_printed_copies(results: list[ServingResult], warnings: list[TraceWa
     kept = []
     for result in results:
         if any(_prints(result, other) for other in saved):
-            message = "prints the same run as a saved result beside it and was passed over"
+            message = "prints the same run as a saved result beside it and was skipped"
             warnings = [*warnings, TraceWarning("printed_copy", message, result.where)]
         else:
             kept.append(result)
@@ -101,7 +101,7 @@ def _read_folder(folder: Path) -> ReadResults:
     sweeps = {path.parent for path in files if RUN_FILE.fullmatch(path.name)}
     results: list[ServingResult] = []
     warnings: list[TraceWarning] = []
-    passed_over = 0
+    skipped = 0
     for path in files:
         if path.name.endswith("failure.json"):
             warnings.append(_failure(path))
@@ -109,15 +109,15 @@ def _read_folder(folder: Path) -> ReadResults:
             try:
                 of_file = _read_file(path)
             except TraceError:
-                passed_over += 1
+                skipped += 1
                 continue
             results += of_file.results
             warnings += of_file.warnings
     if not results:
         raise TraceError(str(folder), f"holds no serving result ({len(files)} files looked at)")
-    if passed_over:
+    if skipped:
         warnings.append(
-            TraceWarning("no_result", "files without a serving result were passed over", str(folder), count=passed_over)
+            TraceWarning("no_result", "files without a serving result were skipped", str(folder), count=skipped)
         )
     return ReadResults(tuple(results), tuple(warnings))
 
@@ -161,7 +161,7 @@ def _read_file(path: Path) -> ReadResults:
 
 
 def _from_json(text: str, source: str, *, repeat: bool) -> tuple[list[ServingResult], list[TraceWarning]]:
-    """Read a document, or one document per line; a broken line is passed over and told."""
+    """Read a document, or one document per line; a broken line is skipped with a warning."""
     try:
         document = json.loads(text)
     except RecursionError as error:
@@ -183,7 +183,7 @@ def _from_lines(text: str, source: str, error: ValueError) -> tuple[list[Serving
         try:
             document = json.loads(line)
         except (ValueError, RecursionError):
-            warnings.append(TraceWarning("bad_line", "this line is not JSON and was passed over", source, line=number))
+            warnings.append(TraceWarning("bad_line", "this line is not JSON and was skipped", source, line=number))
             continue
         if isinstance(document, dict) and (result := from_object(document, source, f"line {number}")):
             results.append(result)

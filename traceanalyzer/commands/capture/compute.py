@@ -140,7 +140,7 @@ def _busy(client: Client) -> list[TraceWarning]:
     running = running_requests(client)
     if not running:
         return []
-    message = f"{running} requests of others are running; steps will hold them as well"
+    message = f"{running} other requests are running; recorded steps will include them"
     return [TraceWarning("busy_server", message, str(client.endpoint), count=running)]
 
 
@@ -149,7 +149,7 @@ def _short(outcomes: tuple[RequestOutcome, ...], load: RequestLoad) -> list[Trac
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed:
         message = (
-            f"{len(failed)} of {len(outcomes)} requests failed ({failed[0].error}); batches were smaller than asked"
+            f"{len(failed)} of {len(outcomes)} requests failed ({failed[0].error}); batches were smaller than asked for"
         )
         warnings.append(TraceWarning("failed_requests", message, count=len(failed)))
     short = sum(not o.error and o.tokens < load.output_tokens for o in outcomes)
@@ -179,4 +179,4 @@ def _location(client: Client, server: Server, title: str, profile_dir: Path | No
         where = f"SGLANG_TORCH_PROFILER_DIR of the server, or its /tmp, on {host}"
     else:
         where = f"the server's torch_profiler_dir (or VLLM_TORCH_PROFILER_DIR) on {host}"
-    return f"{where}; names begin with {title} where the server's version can do that"
+    return f"{where}; names begin with {title} where the server's version supports that"

@@ -39,7 +39,7 @@ class Endpoint:
         """Read ``http://host:8000``, ``host:8000`` or ``https://host/prefix/v1``.
 
         Raises:
-            TraceError: it is no such URL, or holds a password (which would end up in logs).
+            TraceError: it is not such a URL, or holds a password (which would end up in logs).
         """
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -48,7 +48,8 @@ class Endpoint:
             raise TraceError(url, f"is not a URL ({error})") from error
         if parts.username or parts.password:
             raise TraceError(
-                parts.hostname or "URL", "a URL with a password is refused; put the key in the environment"
+                parts.hostname or "URL",
+                "a URL with a password is refused, as it would end up in logs; put the key in the environment",
             )
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise TraceError(url, "is not an http or https URL")

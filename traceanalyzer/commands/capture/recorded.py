@@ -20,7 +20,7 @@ class Recorded:
     Attributes:
         decode_steps: how many.
         of_batch: those with as many requests as were sent at once.
-        batches: decode steps by their number of requests; None is a step that does not tell.
+        batches: decode steps by their number of requests; None is a step that does not state it.
     """
 
     decode_steps: int
@@ -41,7 +41,7 @@ def shortfall(recorded: Recorded, concurrency: int) -> TraceWarning | None:
     if not recorded.decode_steps:
         message = "no complete decode step was recorded"
     elif set(recorded.batches) == {None}:
-        message = "the steps do not tell their batch sizes (older versions mark no steps)"
+        message = "the steps do not state their batch sizes (older versions do not mark steps)"
     else:
         told = ", ".join(f"{n} of batch {b}" for b, n in sorted(recorded.batches.items(), key=lambda i: i[0] or 0) if b)
         message = (

@@ -20,7 +20,7 @@ from traceanalyzer.cli.plotting import plot_option, save_plot
 
 @click.command()
 @paths_argument
-@click.option("--hta", is_flag=True, help="Also show what HolisticTraceAnalysis says of the same events.")
+@click.option("--hta", is_flag=True, help="Also show what HolisticTraceAnalysis says about the same events.")
 @click.option("--limit", type=click.IntRange(min=0), default=16, show_default=True, help="Rows shown; 0 shows all.")
 @plot_option
 @table_options

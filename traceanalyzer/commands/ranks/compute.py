@@ -87,7 +87,7 @@ def compare(traces: TraceSet) -> RankComparison:
     """Compare the ranks of a job.
 
     Raises:
-        TraceError: several traces, and none tells its rank.
+        TraceError: several traces, and none states its rank.
     """
     chosen = membership(traces)
     members = chosen.members
@@ -132,7 +132,7 @@ def compare(traces: TraceSet) -> RankComparison:
 def warnings_of_job(traces: TraceSet, comparison: RankComparison) -> tuple[TraceWarning, ...]:
     """Return everything odd about the traces of a job, each once: the input, the comparison, and each rank's file.
 
-    The input's own word on a rank that occurs twice is left out: the comparison says which trace it took instead.
+    The input's own warning of a rank that occurs twice is left out: the comparison says which trace it took.
     """
     told = [warning for warning in traces.warnings if warning.code != DUPLICATE_RANK]
     own = [

@@ -41,7 +41,7 @@ def second_opinion(comparison: RankComparison) -> SecondOpinion:
     """Ask HolisticTraceAnalysis about the ranks of a comparison; CPU-only traces give an empty answer with a note."""
     members = [member for member in comparison.members if member.device is not None]
     if not members:
-        notes = ["no device events: HolisticTraceAnalysis has nothing to look at"]
+        notes = ["no device events for HolisticTraceAnalysis"]
         return SecondOpinion(temporal=[], overlap=[], idle=[], queue=[], critical_path=[], notes=notes)
     notes = list(_misread(comparison))
     with _quiet():

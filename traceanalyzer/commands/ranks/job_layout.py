@@ -58,7 +58,7 @@ class JobLayout:
 def find_layout(
     members: Sequence[Member], world_size: int, events: pl.DataFrame
 ) -> tuple[JobLayout, tuple[TraceWarning, ...]]:
-    """Tell the layout from file names, else worker names, else process groups, else from what the ranks run.
+    """Find the layout from file names, else worker names, else process groups, else from what the ranks run.
 
     Args:
         members: the ranks at hand.
@@ -106,7 +106,7 @@ def _checked(
         places: of the ranks at hand.
         world_size: ranks of the job.
         source: of the places, in words.
-        stated: sizes that process groups tell.
+        stated: sizes that process groups state.
     """
     full = {rank: {axis: place.get(axis, 0) for axis in AXES} for rank, place in places.items()}
     if clash := _same_place(full):
@@ -121,10 +121,12 @@ def _checked(
     elif prod(seen.values()) == world_size:
         moved = [rank for rank, place in full.items() if _number(place, seen) != rank]
         if moved:
-            message = f"the {source} place rank {moved[0]} elsewhere than its number does; the {source} are believed"
+            message = f"the {source} place rank {moved[0]} elsewhere than its number does; the {source} are used"
             warnings.append(TraceWarning("layout_conflict", message, count=len(moved)))
     elif len(full) == world_size:
-        message = f"the {source} give dp {seen['dp']} x pp {seen['pp']} x tp {seen['tp']} in a job of {world_size}"
+        message = (
+            f"the {source} give dp {seen['dp']} x pp {seen['pp']} x tp {seen['tp']} in a job of {world_size} ranks"
+        )
         warnings.append(TraceWarning("layout_conflict", message))
     experts = [place["ep"] for place in places.values() if "ep" in place]
     return JobLayout({**sizes, "ep": _expert_size(experts, sizes)}, full, source), warnings

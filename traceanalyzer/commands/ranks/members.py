@@ -58,7 +58,7 @@ def membership(traces: TraceSet) -> Membership:
     Traces of unknown rank are left out, unless there is only one trace.
 
     Raises:
-        TraceError: no trace tells its rank, and there are several.
+        TraceError: no trace states its rank, and there are several.
     """
     given = tuple(traces)
     if len(given) == 1:
@@ -68,7 +68,7 @@ def membership(traces: TraceSet) -> Membership:
     if not known:
         raise TraceError(
             given[0].metadata.source.path if given else "(no trace)",
-            "no trace tells its rank (neither distributedInfo nor the file name): name the files rank0..., rank1...",
+            "no trace states its rank, in distributedInfo or its file name: name the files rank0..., rank1...",
         )
     profile, told = _one_profile(known)
     warnings += told
@@ -86,12 +86,12 @@ def membership(traces: TraceSet) -> Membership:
 
 
 def _single(trace: Trace, traces: TraceSet) -> Membership:
-    """A lone trace: its devices are taken for ranks where one process drove several."""
+    """A lone trace: its devices count as ranks where one process drove several."""
     devices = _devices(trace)
     if len(devices) > 1:
         warning = TraceWarning(
             "devices_as_ranks",
-            f"one trace with {len(devices)} devices: each device is taken for a rank of its own",
+            f"one trace with {len(devices)} devices: each device counts as a rank",
             source=trace.metadata.source.path,
             count=len(devices),
         )
@@ -102,7 +102,7 @@ def _single(trace: Trace, traces: TraceSet) -> Membership:
 
 
 def _unknown(trace: Trace) -> TraceWarning:
-    message = "left out: neither distributedInfo nor the file name tells its rank"
+    message = "left out: its rank is unknown, as neither distributedInfo nor the file name states it"
     return TraceWarning("rank_unknown", message, source=trace.metadata.source.path)
 
 

@@ -1,4 +1,4 @@
-"""The device events of all ranks in one frame, on one clock, with communication told apart."""
+"""The device events of all ranks in one frame, on one clock, with communication recognised."""
 
 from __future__ import annotations
 

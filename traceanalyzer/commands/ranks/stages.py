@@ -1,4 +1,4 @@
-"""A pipeline: the layers of each stage, and the share of its cycle that a stage computes nothing for a step."""
+"""A pipeline: the layers of each stage, and the share of a cycle in which a stage computes nothing."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _mean_bubble(stages: pl.DataFrame) -> float | None:
 
 
 def _cycles(events: pl.DataFrame, transfers: pl.DataFrame) -> pl.DataFrame:
-    """One row per rank and whole step: cycle, work (any kernel but sends and receives), transfer and waiting in ns.
+    """One row per rank and whole step: cycle, work (kernels other than send and receive), transfer and waiting in ns.
 
     A cycle reaches from the first event of a step to the first of the next one. The last step has no next one: it
     counts only where a rank has no other, and then reaches to the last event of all ranks.
