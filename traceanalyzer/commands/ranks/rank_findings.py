@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,7 +19,6 @@ NOTABLE_SHARE = 0.01
 
 STANDS_OUT = 0.6
 """Share of the waiting that one rank must cause to be called the late one; chosen, not fitted."""
-
 
 LONGEST_NAME = 80
 """Characters of a kernel's name in a sentence."""
@@ -38,62 +38,46 @@ class RankFinding(Finding):
 
 def findings(comparison: RankComparison) -> tuple[RankFinding, ...]:
     """Say what limits a comparison, then what it shows, the largest worth first."""
-    limits = [one for say in (_missing, _single, _incomplete, _unequal, _silent) for one in say(comparison)]
-    shown = [one for say in (_communication, _pipeline, _experts, _dummies) for one in say(comparison)]
-    return (*limits, *sorted(shown, key=lambda finding: -(finding.worth_ns or 0)))
+    parts = (_communication, _pipeline, _experts, _dummies)
+    shown = [finding for part in parts for finding in part(comparison)]
+    return (*_limits(comparison), *sorted(shown, key=lambda finding: -(finding.worth_ns or 0)))
 
 
-def _missing(comparison: RankComparison) -> list[RankFinding]:
+def _limits(comparison: RankComparison) -> Iterator[RankFinding]:
+    """Yield what keeps the comparison from telling more."""
+    several = len(comparison.members) > 1
     missing = comparison.membership.missing
-    if not missing:
-        return []
-    message = f"{_named(list(missing))} {'is' if len(missing) == 1 else 'are'} missing"
-    if len(comparison.members) > 1:
-        message += ": transfer and waiting are those of the other ranks only, and the late rank may be a missing one"
-    return [RankFinding("missing_ranks", message)]
+    if missing:
+        message = f"{_named(list(missing))} {'is' if len(missing) == 1 else 'are'} missing"
+        if several:
+            message += ": transfer and waiting are those of the other ranks only, and the late rank may be missing"
+        yield RankFinding("missing_ranks", message)
+    if not several:
+        message = "only one rank is at hand: its communication cannot be split into transfer and waiting"
+        yield RankFinding("single_rank", message)
+    if several and comparison.per_step["steps"].sum() == 0:
+        yield RankFinding("no_steps", "no complete step: shares of a step are unknown")
+    yield from _unequal(comparison)
+    if several and not comparison.calls.height and not comparison.unpaired.height:
+        yield RankFinding("no_communication", "no communication between these ranks was recorded")
 
 
-def _single(comparison: RankComparison) -> list[RankFinding]:
-    if len(comparison.members) > 1:
-        return []
-    return [
-        RankFinding(
-            "single_rank", "only one rank is at hand: its communication cannot be split into transfer and waiting"
-        )
-    ]
-
-
-def _incomplete(comparison: RankComparison) -> list[RankFinding]:
-    if len(comparison.members) > 1 and comparison.per_step["steps"].sum() == 0:
-        return [RankFinding("no_steps", "no complete step: shares of a step are unknown")]
-    return []
-
-
-def _unequal(comparison: RankComparison) -> list[RankFinding]:
+def _unequal(comparison: RankComparison) -> Iterator[RankFinding]:
     """Ranks of one stage that run different numbers of layers: they are not replicas of each other."""
     if not comparison.layout.coordinates:
-        return []
-    told = []
+        return
     for (stage,), own in comparison.per_rank.drop_nulls("layers").group_by("stage", maintain_order=True):
         counts = own.group_by("layers").agg(pl.col("rank").sort()).sort("layers")
-        if counts.height < 2:
-            continue
-        listed = ", ".join(f"{layers} on {_named(ranks)}" for layers, ranks in counts.iter_rows())
-        where = f" of stage {stage}" if comparison.layout.size("pp") > 1 else ""
-        message = f"the ranks{where} ran different numbers of layers ({listed}): different models, or different jobs"
-        told.append(RankFinding("unequal_layers", message))
-    return told
+        if counts.height > 1:
+            listed = ", ".join(f"{layers} on {_named(ranks)}" for layers, ranks in counts.iter_rows())
+            where = f" of stage {stage}" if comparison.layout.size("pp") > 1 else ""
+            message = f"the ranks{where} ran different numbers of layers ({listed}): other models, or other jobs"
+            yield RankFinding("unequal_layers", message)
 
 
 def _named(ranks: list[int]) -> str:
     named = ", ".join(map(str, ranks[:16])) + (f" and {len(ranks) - 16} more" if len(ranks) > 16 else "")
     return f"rank {named}" if len(ranks) == 1 else f"ranks {named}"
-
-
-def _silent(comparison: RankComparison) -> list[RankFinding]:
-    if len(comparison.members) < 2 or comparison.calls.height or comparison.unpaired.height:
-        return []
-    return [RankFinding("no_communication", "no communication between these ranks was recorded")]
 
 
 def axis_of(comparison: RankComparison, group: str) -> str | None:
@@ -113,19 +97,16 @@ def axis_of(comparison: RankComparison, group: str) -> str | None:
     return None
 
 
-def _communication(comparison: RankComparison) -> list[RankFinding]:
+def _communication(comparison: RankComparison) -> Iterator[RankFinding]:
     """One sentence per axis: share of the step, part that is waiting, the late rank and its kernel, and the savings."""
     calls = comparison.calls.filter("counts")
     if calls.is_empty() or comparison.per_step["span_ns"].sum() == 0:
-        return []
+        return
     axes = {group: axis_of(comparison, group) or "?" for group in calls["group"].unique().to_list()}
     labelled = calls.with_columns(axis=pl.col("group").cast(pl.String).replace_strict(axes, return_dtype=pl.String))
-    told = []
     for (axis,), own in labelled.filter(pl.col("axis") != "pp").group_by("axis", maintain_order=True):
-        finding = _of_axis(comparison, str(axis), own)
-        if finding is not None:
-            told.append(finding)
-    return told
+        if (finding := _of_axis(comparison, str(axis), own)) is not None:
+            yield finding
 
 
 def _of_axis(comparison: RankComparison, axis: str, own: pl.DataFrame) -> RankFinding | None:
@@ -204,15 +185,16 @@ def _because(cause: dict[str, object]) -> str:
     return f"whose {what} takes longer"
 
 
-def _pipeline(comparison: RankComparison) -> list[RankFinding]:
+def _pipeline(comparison: RankComparison) -> Iterator[RankFinding]:
     pipeline = comparison.pipeline
     if pipeline is None:
-        return []
+        return
     layers = " + ".join("?" if count is None else str(count) for count in pipeline.layers)
     text = f"PP {len(pipeline.layers)} ({layers} layers)"
     stages = pipeline.stages
     if pipeline.bubble_share is None or stages.is_empty():
-        return [RankFinding("pipeline", f"{text}: no complete step, so its bubbles are unknown")]
+        yield RankFinding("pipeline", f"{text}: no complete step, so its bubbles are unknown")
+        return
     cycle = _mean(stages["cycle_ns"])
     busiest = float((stages["work_ns"] + stages["transfer_ns"]).max() or 0)  # type: ignore[arg-type]
     waiting = stages.sort("wait_ns", descending=True).row(0, named=True)
@@ -222,7 +204,7 @@ def _pipeline(comparison: RankComparison) -> list[RankFinding]:
         f"{_waits_in_transfer(waiting)}; with enough batches in flight a cycle takes at minimum {_us(busiest)}, "
         f"the time of the busiest stage"
     )
-    return [RankFinding("pipeline_bubble", message, saved, saved / cycle if cycle else None)]
+    yield RankFinding("pipeline_bubble", message, saved, saved / cycle if cycle else None)
 
 
 def _waits_in_transfer(stage: dict[str, object]) -> str:
@@ -232,12 +214,10 @@ def _waits_in_transfer(stage: dict[str, object]) -> str:
     return f" (stage {stage['stage']} spends {_us(wait)} of it waiting in send and receive)"
 
 
-def _experts(comparison: RankComparison) -> list[RankFinding]:
+def _experts(comparison: RankComparison) -> Iterator[RankFinding]:
     experts = comparison.experts
-    if experts is None or experts.max_over_mean is None or len(experts.per_rank_ns) < 2:
-        return []
-    if experts.max_over_mean < 1 + NOTABLE_SHARE:
-        return []
+    if experts is None or (experts.max_over_mean or 0) < 1 + NOTABLE_SHARE or len(experts.per_rank_ns) < 2:
+        return
     step_ns = _mean(comparison.by_step["span_ns"])
     share = experts.excess_ns / step_ns if step_ns else None
     waited = experts.mean_combine_wait_ns
@@ -246,11 +226,10 @@ def _experts(comparison: RankComparison) -> list[RankFinding]:
         f"experts: rank {experts.busiest} computes {experts.max_over_mean:.2f} times the mean "
         f"(variation {_percent(experts.coefficient_of_variation)}){text}; an even load saves at most {_percent(share)}"
     )
-    return [RankFinding("expert_imbalance", message, experts.excess_ns, share)]
+    yield RankFinding("expert_imbalance", message, experts.excess_ns, share)
 
 
-def _dummies(comparison: RankComparison) -> list[RankFinding]:
-    told = []
+def _dummies(comparison: RankComparison) -> Iterator[RankFinding]:
     for row in comparison.dummies.iter_rows(named=True):
         place = comparison.layout.coordinates.get(row["rank"])
         who = f"rank {row['rank']}" + (f" (dp {place['dp']})" if place and comparison.layout.size("dp") > 1 else "")
@@ -258,8 +237,7 @@ def _dummies(comparison: RankComparison) -> list[RankFinding]:
             f"{who} ran {row['dummy_steps']} of {row['steps']} steps without requests, "
             f"{_us(row['dummy_ns'] / row['dummy_steps'])} each: it had no work of its own"
         )
-        told.append(RankFinding("dummy_steps", message))
-    return told
+        yield RankFinding("dummy_steps", message)
 
 
 def layout_words(layout: JobLayout) -> str:

@@ -20,12 +20,12 @@ DataRank = Annotated[int | None, told("Data-parallel rank.", null="unknown", fra
 StageRank = Annotated[int | None, told("Pipeline-parallel rank.", null="unknown", frame=None)]
 TensorRank = Annotated[int | None, told("Tensor-parallel rank.", null="unknown", frame=None)]
 
-Span = Annotated[float, told("First to last event.")]
-Compute = Annotated[float, told("Some kernel other than communication runs.")]
-Comm = Annotated[float, told("Some communication kernel runs.")]
+Span = Annotated[float, told("Time from the first to the last event.")]
+Compute = Annotated[float, told("Time in which some kernel other than communication runs.")]
+Comm = Annotated[float, told("Time in which some communication kernel runs.")]
 ExposedComm = Annotated[float, told("Part of comm in which no other kernel runs.")]
-ExposedCopy = Annotated[float, told("Only copies or memsets run.")]
-Idle = Annotated[float, told("Nothing runs.")]
+ExposedCopy = Annotated[float, told("Time in which only copies or memsets run.")]
+Idle = Annotated[float, told("Time in which nothing runs.")]
 
 
 class LayoutSizes(Part):
@@ -150,24 +150,26 @@ class LateCause(LateKernel):
     kernel: Annotated[str | None, told("Kernel that took longer than on the others.", null="the rank was idle")]
 
 
-class UnpairedRow(Part):
+class LeftOutCalls(Part):
     """Calls left out of the comparison."""
 
-    frame_title: ClassVar[str] = "RankComparison.unpaired"
-
-    group: Annotated[str, told("Ranks of the group as JSON text.")]
     kind: Annotated[str, told("Kind of collective.")]
     rank: Annotated[int, told("The rank that recorded the calls.", frame=INT32)]
     calls: Annotated[int, told("Calls without a partner on the other ranks.", frame=UINT32)]
 
 
-class UnpairedCalls(Part):
+class UnpairedRow(LeftOutCalls):
     """Calls left out of the comparison."""
 
-    kind: Annotated[str, told("Kind of collective.")]
+    frame_title: ClassVar[str] = "RankComparison.unpaired"
+
+    group: Annotated[str, told("Ranks of the group as JSON text.")]
+
+
+class UnpairedCalls(LeftOutCalls):
+    """Calls left out of the comparison."""
+
     ranks: Ranks
-    rank: Annotated[int, told("The rank that recorded the calls.")]
-    calls: Annotated[int, told("Calls without a partner on the other ranks.")]
 
 
 class RankTime(Part):
@@ -194,13 +196,10 @@ class RankTime(Part):
     steps: Annotated[int, told("Complete steps, dummies left out.", frame=None)]
 
 
-class RankStep(Part):
-    """How a rank spends a complete step; dummies are left out."""
-
-    frame_title: ClassVar[str] = "RankComparison.by_step"
+class RankExposure(Part):
+    """How a rank spends its time in complete steps; dummies are left out."""
 
     rank: Rank
-    step: Annotated[int, told("Step of that rank.", frame=INT32)]
     span_us: Span
     compute_us: Compute
     comm_us: Comm
@@ -209,19 +208,20 @@ class RankStep(Part):
     idle_us: Idle
 
 
-class RankSteps(Part):
+class RankStep(RankExposure):
+    """How a rank spends a complete step."""
+
+    frame_title: ClassVar[str] = "RankComparison.by_step"
+
+    step: Annotated[int, told("Step of that rank.", frame=INT32)]
+
+
+class RankSteps(RankExposure):
     """Sums over the rows of ``by_step`` of a rank."""
 
     frame_title: ClassVar[str] = "RankComparison.per_step"
 
-    rank: Rank
     steps: Annotated[int, told("Rows of by_step that are summed.", frame=UINT32)]
-    span_us: Span
-    compute_us: Compute
-    comm_us: Comm
-    exposed_comm_us: ExposedComm
-    exposed_copy_us: ExposedCopy
-    idle_us: Idle
     wait_us: Annotated[float, told("Waiting in paired calls of those steps.")]
 
 
