@@ -54,12 +54,18 @@ def compare(before: Sequence[ServingResult], after: Sequence[ServingResult]) -> 
     """
     _refuse_unlike(before, after)
     paired = pair(before, after)
-    broken = [faults(b, a) for b, a in paired.pairs]
-    changes = [row for (b, a), told in zip(paired.pairs, broken, strict=True) for row in _changes(b, a, fair=not told)]
-    warnings = [*dict.fromkeys(w for told in broken for w in told), *unstated(paired.pairs), *_unpaired(paired.single)]
+    unfair = [faults(old, new) for old, new in paired.pairs]
+    changes = [
+        row for (b, a), faulty in zip(paired.pairs, broken, strict=True) for row in _changes(b, a, fair=not faulty)
+    ]
+    warnings = [
+        *dict.fromkeys(w for faulty in broken for w in faulty),
+        *unstated(paired.pairs),
+        *_unpaired(paired.single),
+    ]
     warnings += [w for result in (*before, *after) for w in check(result)]
     return ServingComparison(
-        comparable=not any(broken),
+        comparable=not any(unfair),
         differences=differences(paired.pairs),
         changes=tuple(changes),
         method=_method(paired.pairs),
@@ -162,13 +168,13 @@ def _method(pairs: Iterable[tuple[RunGroup, RunGroup]]) -> str:
             f"({SINGLE_RUN_TOLERANCE:.1%}, or the last digit of rounded text, counts as none); repeat the runs to see "
             "which changes are real"
         )
-    told = (
+    method = (
         f"mean of repeated runs with its {LEVEL:.0%} confidence interval (Student's t); a change is 'same' when the "
         f"{LEVEL:.0%} interval of the difference (Welch) contains 0"
     )
     if any(b == 1 or a == 1 for b, a in runs):
-        told += "; a single run is taken to scatter as the other side's runs do, two single runs go by sign"
-    return told
+        method += "; a single run is taken to scatter as the other side's runs do, two single runs go by sign"
+    return method
 
 
 def _unpaired(names: Sequence[str]) -> list[TraceWarning]:

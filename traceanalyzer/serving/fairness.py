@@ -61,7 +61,7 @@ def _failed(run: ServingResult) -> str:
 def _unlike_work(before: RunGroup, after: RunGroup, names: tuple[str, str]) -> list[TraceWarning]:
     """Tell settings of the workload that differ, and mean lengths more than 5 % apart."""
     first, second = names
-    told = [
+    unlike = [
         f"{d.setting} differs ({_list(d.before)} {first}, {_list(d.after)} {second})"
         for d in _differences(before, after)
         if WORKLOAD.fullmatch(d.setting)
@@ -71,10 +71,10 @@ def _unlike_work(before: RunGroup, after: RunGroup, names: tuple[str, str]) -> l
         for what, length in (("prompt", attrgetter("input_length")), ("output", attrgetter("output_length"))):
             b, a = _mean(before.results, length), _mean(after.results, length)
             if b and a and abs(a - b) > LENGTH_TOLERANCE * max(a, b):
-                told.append(f"the mean {what} length differs ({b:.4g} tokens {first}, {a:.4g} {second})")
+                unlike.append(f"the mean {what} length differs ({b:.4g} tokens {first}, {a:.4g} {second})")
     return [
         TraceWarning("different_workload", f"{what}; the sides did different work and are not comparable")
-        for what in told
+        for what in unlike
     ]
 
 
@@ -96,10 +96,10 @@ def unstated(pairs: Sequence[tuple[RunGroup, RunGroup]]) -> list[TraceWarning]:
         known = [{key for run in side.results for key in run.settings} for side in (before, after)]
         keys["before"] |= known[0] - known[1]
         keys["after"] |= known[1] - known[0]
-    told = [f"{', '.join(sorted(names))} ({side})" for side, names in keys.items() if names]
-    if not told:
+    listed = [f"{', '.join(sorted(names))} ({side})" for side, names in keys.items() if names]
+    if not listed:
         return []
-    return [TraceWarning("setting_on_one_side", f"stated on one side only, so it may differ: {'; '.join(told)}")]
+    return [TraceWarning("setting_on_one_side", f"stated on one side only, so it may differ: {'; '.join(listed)}")]
 
 
 def _differences(before: RunGroup, after: RunGroup) -> list[Difference]:

@@ -62,8 +62,8 @@ def select(results: Sequence[ServingResult], wanted: Sequence[str], option: str)
         left = [run for run in kept if key in run.settings and shown(run.settings[key]) == value.strip()]
         if not left:
             known = sorted({shown(run.settings[key]) for run in kept if key in run.settings})
-            told = f"{key} is one of {', '.join(known)}" if known else f"no result has a setting {key}"
-            raise TraceError(results[0].source, f"{option} {pair_} leaves no result; {told}")
+            listed = f"{key} is one of {', '.join(known)}" if known else f"no result has a setting {key}"
+            raise TraceError(results[0].source, f"{option} {pair_} leaves no result; {listed}")
         kept = left
     return tuple(kept)
 
@@ -123,8 +123,8 @@ def pair(
     old, new = ({(g.load, tuple(g.where.get(key) for key in by)): g for g in side} for side in sides)
     common = [key for key in old if key in new]
     if not common:
-        told = "; ".join(f"{name} has {_names(groups)}" for name, groups in zip(names, sides, strict=True))
-        raise TraceError(before[0].source, f"no load in common: {told}")
+        listed = "; ".join(f"{name} has {_names(groups)}" for name, groups in zip(names, sides, strict=True))
+        raise TraceError(before[0].source, f"no load in common: {listed}")
     single = [
         f"{name}: {one.name}"
         for name, side in zip(names, (old, new), strict=True)

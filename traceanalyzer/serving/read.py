@@ -132,8 +132,8 @@ def _made_from_runs(path: Path, sweeps: set[Path]) -> bool:
 def _failure(path: Path) -> TraceWarning:
     """Say what a sweep wrote down about a run that failed."""
     try:
-        told = json.loads(text_of(path))
-        reason = f"{told.get('error_type', 'error')}: {told.get('error', '')}"
+        failure = json.loads(text_of(path))
+        reason = f"{failure.get('error_type', 'error')}: {failure.get('error', '')}"
     except (ValueError, RecursionError, AttributeError, TraceError):
         reason = "no reason could be read"
     return TraceWarning("failed_run", f"a run of this sweep failed ({reason})", str(path))

@@ -169,7 +169,7 @@ def _concurrency(value: Any) -> Setting:
 
 
 def _failed(keyed: Mapping[str, Any]) -> int | None:
-    """Count failed requests: stated, or told by the error texts, or what is missing of the prompts."""
+    """Count failed requests: stated, or by the error texts, or what is missing of the prompts."""
     stated = _count(keyed.get("failed"))
     if stated is not None:
         return stated
@@ -181,7 +181,7 @@ def _failed(keyed: Mapping[str, Any]) -> int | None:
 
 
 def _per_request(keyed: Mapping[str, Any], failed: int | None) -> PerRequest:
-    """Take per-request numbers where all requests count; with failures, entries cannot be told apart."""
+    """Take per-request numbers where all requests count; with failures, entries cannot be matched to requests."""
     if failed:
         return PerRequest()
     lists = {}

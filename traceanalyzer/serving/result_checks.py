@@ -1,4 +1,4 @@
-"""Checks that every sound result satisfies; a broken one is told, with the figures.
+"""Checks that every sound result satisfies; a broken one becomes a warning with the figures.
 
 Rounded figures are intervals (half a unit of the last digit each way), so a check is broken only when no values within
 the rounding satisfy it.

@@ -91,10 +91,10 @@ def _plain_numbers(rows: list[list[str]], *, decimal_comma: bool) -> list[list[s
 
     ``2,400`` is two thousand four hundred, unless the table is known for decimal commas or has a cell such as ``0,06``.
     """
-    told = decimal_comma or any(
+    by_comma = decimal_comma or any(
         DECIMAL_COMMA.fullmatch(cell.strip()) and not GROUPED.fullmatch(cell.strip()) for row in rows for cell in row
     )
-    plain = _decimal_point if told else _ungrouped
+    plain = _decimal_point if by_comma else _ungrouped
     return [rows[0], *([plain(cell) for cell in row] for row in rows[1:])]
 
 

@@ -35,7 +35,7 @@ def series(results: Sequence[ServingResult]) -> tuple[Series, ...]:
     """Sort results into configurations: same folder, label and settings but for the load.
 
     Files are taken for repetitions of each other only where they are the numbered runs of a sweep or the lines of one
-    file; other files of the same load are told apart.
+    file; other files of the same load are kept apart.
     """
     families: dict[tuple[object, ...], list[ServingResult]] = {}
     for result in results:
@@ -72,8 +72,8 @@ def _names(configurations: Sequence[Sequence[ServingResult]]) -> list[str]:
     varying = _varying([runs[0].settings for runs in configurations])
     names = []
     for runs in configurations:
-        told = ", ".join(f"{key} = {shown(runs[0].settings[key])}" for key in varying if key in runs[0].settings)
-        names.append(runs[0].label or told or _home(runs).name or runs[0].source)
+        differing = ", ".join(f"{key} = {shown(runs[0].settings[key])}" for key in varying if key in runs[0].settings)
+        names.append(runs[0].label or differing or _home(runs).name or runs[0].source)
     return [
         name if names.count(name) == 1 else f"{name} ({Path(runs[0].source).name})"
         for name, runs in zip(names, configurations, strict=True)

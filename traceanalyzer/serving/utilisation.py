@@ -187,12 +187,12 @@ def _number(cell: str) -> float | None:
 
 def _unit_factor(heading: str, cell: str) -> float:
     """Bring memory that a log states in GiB or bytes to MiB; other units are those of the heading table."""
-    told = f"{heading} {cell}".lower()
-    if not ("mem" in told or "vram" in told or "fb" in told):
+    text = f"{heading} {cell}".lower()
+    if not ("mem" in text or "vram" in text or "fb" in text):
         return 1.0
-    if re.search(r"\bgi?b\b", told):
+    if re.search(r"\bgi?b\b", text):
         return 1024.0
-    return 1 / (1 << 20) if re.search(r"\((b|bytes)\)|\[(b|bytes)\]", told) else 1.0
+    return 1 / (1 << 20) if re.search(r"\((b|bytes)\)|\[(b|bytes)\]", text) else 1.0
 
 
 def _averages(samples: Sequence[dict[str, str | float | None]]) -> pl.DataFrame:

@@ -169,8 +169,8 @@ class Client:
 
     def unreachable(self, what: str, error: Exception) -> UnreachableError:
         """Put a failure of the connection in words."""
-        told = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        return UnreachableError(str(self.endpoint), f"{what}: {told}")
+        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        return UnreachableError(str(self.endpoint), f"{what}: {reason}")
 
 
 @contextmanager
@@ -198,5 +198,5 @@ def _message(document: Any) -> str | None:
         return None
     error = document.get("error")
     nested = error.get("message") if isinstance(error, dict) else error
-    told = nested or document.get("detail") or document.get("message")
-    return None if told is None else str(told)[:BODY_SHOWN]
+    message = nested or document.get("detail") or document.get("message")
+    return None if message is None else str(message)[:BODY_SHOWN]

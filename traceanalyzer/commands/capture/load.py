@@ -143,8 +143,8 @@ def _run(
         job.outcome.error = job.outcome.error or "not sent, because another connection failed"
     except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
         # A connection that was broken off from outside fails in any of these ways.
-        told = "no answer within the time limit" if isinstance(error, TimeoutError) else f"broken off ({error!r})"
-        job.outcome.error = job.outcome.error or told
+        reason = "no answer within the time limit" if isinstance(error, TimeoutError) else f"broken off ({error!r})"
+        job.outcome.error = job.outcome.error or reason
     finally:
         if job.connection is not None:
             job.connection.close()
@@ -170,14 +170,14 @@ def _take(data: str, outcome: RequestOutcome, start: float) -> None:
 
 def _wait(jobs: list[_Job], deadline: float, tell: Callable[[str], None] | None) -> None:
     """Wait in short naps, so that a signal is handled at once."""
-    told = False
+    announced = False
     while time.monotonic() < deadline:
         alive = [job for job in jobs if job.thread is not None and job.thread.is_alive()]
         if not alive:
             return
-        if tell is not None and not told and all(job.outcome.first_token_s is not None for job in jobs):
+        if tell is not None and not announced and all(job.outcome.first_token_s is not None for job in jobs):
             tell(f"all {len(jobs)} requests are decoding")
-            told = True
+            announced = True
         if alive[0].thread is not None:
             alive[0].thread.join(timeout=0.05)
 

@@ -43,10 +43,12 @@ def shortfall(recorded: Recorded, concurrency: int) -> TraceWarning | None:
     elif set(recorded.batches) == {None}:
         message = "the steps do not state their batch sizes (older versions do not mark steps)"
     else:
-        told = ", ".join(f"{n} of batch {b}" for b, n in sorted(recorded.batches.items(), key=lambda i: i[0] or 0) if b)
+        batches = ", ".join(
+            f"{n} of batch {b}" for b, n in sorted(recorded.batches.items(), key=lambda i: i[0] or 0) if b
+        )
         message = (
-            f"no decode step of batch {concurrency} was recorded, but {told}; raise --output-tokens, or the server's "
-            "limits (--max-num-seqs, KV cache) are below the batch, or data-parallel ranks share it"
+            f"no decode step of batch {concurrency} was recorded, but {batches}; raise --output-tokens, or the "
+            "server's limits (--max-num-seqs, KV cache) are below the batch, or data-parallel ranks share it"
         )
     return TraceWarning("batch_not_reached", message)
 

@@ -34,14 +34,14 @@ def with_groups(calls: pl.DataFrame, layout: JobLayout, ranks: Sequence[int]) ->
     Returns:
         The frame with ``group`` (the ranks at hand as JSON text), and by group how it is known.
     """
-    told = calls.filter(pl.col("members").is_not_null())
-    untold = calls.filter(pl.col("members").is_null())
-    present = {text: _present(text, ranks) for text in told["members"].unique().to_list()}
+    stated = calls.filter(pl.col("members").is_not_null())
+    unstated = calls.filter(pl.col("members").is_null())
+    present = {text: _present(text, ranks) for text in stated["members"].unique().to_list()}
     group = pl.col("members").replace_strict(present, return_dtype=pl.String) if present else pl.col("members")
-    parts = [told.with_columns(group=group)]
+    parts = [stated.with_columns(group=group)]
     basis = dict.fromkeys(present.values(), "process group in the trace")
-    # In order: how a group is known is told by the first kind of call that has it.
-    for (kind, _), own in untold.group_by("kind", "name", maintain_order=True):
+    # In order: the first kind of call that has a group says how it is known.
+    for (kind, _), own in unstated.group_by("kind", "name", maintain_order=True):
         groups, how = _groups_for(str(kind), own, layout, ranks)
         texts = {rank: json.dumps(list(group)) for rank, group in groups.items()}
         parts.append(own.with_columns(group=pl.col("rank").replace_strict(texts, return_dtype=pl.String)))

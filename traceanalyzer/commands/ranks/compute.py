@@ -93,12 +93,14 @@ def compare(traces: TraceSet) -> RankComparison:
     members = chosen.members
     ranks = [member.rank for member in members]
     events = rank_events(members).with_row_index("event")
-    layout, told = find_layout(members, chosen.world_size, events)
+    layout, conflicts = find_layout(members, chosen.world_size, events)
     based = all(member.trace.metadata.base_time_ns is not None for member in members)
     collectives, transfers, bases = _calls(events, layout, ranks)
-    shifts_known = based or all(member.trace.metadata.base_time_ns is None for member in members)
+    # Clocks can be compared where all files give their base time, or none does (then they share the file clock).
+    clocks_agree = based or all(member.trace.metadata.base_time_ns is None for member in members)
     both = pl.concat([collectives, transfers])
-    paired, unpaired = pair(both, clocks_agree=shifts_known)
+    paired, unpaired = pair(both, clocks_agree=clocks_agree)
+    # Pairing needs no exact clocks; once calls are paired, their ends give the offsets, which everything below needs.
     clocks = align(paired, ranks, based=based)
     if any(clocks.offsets_ns.values()):
         shift = pl.col("rank").replace_strict(clocks.offsets_ns, return_dtype=pl.Int64)
@@ -125,7 +127,7 @@ def compare(traces: TraceSet) -> RankComparison:
         experts=find_experts(events, calls, stage_of),
         dummies=dummy_steps(members),
         calls=calls,
-        warnings=(*chosen.warnings, *told, *_about_pairs(unpaired, clocks, paired)),
+        warnings=(*chosen.warnings, *conflicts, *_about_pairs(unpaired, clocks, paired)),
     )
 
 
@@ -134,13 +136,13 @@ def warnings_of_job(traces: TraceSet, comparison: RankComparison) -> tuple[Trace
 
     The input's own warning of a rank that occurs twice is left out: the comparison says which trace it took.
     """
-    told = [warning for warning in traces.warnings if warning.code != DUPLICATE_RANK]
+    of_input = [warning for warning in traces.warnings if warning.code != DUPLICATE_RANK]
     own = [
         warning if warning.source else warning.at(member.path)
         for member in comparison.members
         for warning in member.trace.metadata.warnings
     ]
-    return tuple(dict.fromkeys([*told, *comparison.warnings, *own]))
+    return tuple(dict.fromkeys([*of_input, *comparison.warnings, *own]))
 
 
 def _calls(

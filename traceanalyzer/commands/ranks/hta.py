@@ -114,7 +114,7 @@ def _events(member: Member) -> pl.DataFrame:
             start_ns=pl.col("start_ns"),
             dur_ns=pl.col("dur_ns"),
             stream=pl.when(on_device).then(pl.col("stream")).fill_null(-1),
-            # Correlation ids beyond 63 bits are told apart by their number of appearance.
+            # Correlation ids beyond 63 bits are numbered in order of size.
             correlation=pl.when(pl.col("correlation").is_not_null())
             .then(pl.col("correlation").rank("dense"))
             .cast(pl.Int64)

@@ -69,8 +69,8 @@ def find_layout(
     for source, places in (("file names", _from_files(members)), ("worker names", _from_workers(members))):
         if not places or len(places) != len(members):
             continue
-        layout, told = _checked(places, world_size, source, _from_groups(members, world_size) or {})
-        warnings += told
+        layout, conflicts = _checked(places, world_size, source, _from_groups(members, world_size) or {})
+        warnings += conflicts
         if layout is not None:
             return layout, tuple(warnings)
     sizes = _from_groups(members, world_size)
@@ -216,7 +216,7 @@ def _stated_sizes(members: Sequence[Member]) -> dict[str, int]:
 def _from_kernels(members: Sequence[Member], world_size: int, events: pl.DataFrame) -> dict[str, int | None] | None:
     """Sizes from what the ranks run: all-reduces inside blocks mean tensor parallel, send and receive a pipeline.
 
-    Tensor-parallel groups are the largest blocks of ranks whose all-reduces end together. Nothing is told where both
+    Tensor-parallel groups are the largest blocks of ranks whose all-reduces end together. Nothing is said where both
     data and tensor parallel could explain the same kernels.
     """
     if world_size == 1:

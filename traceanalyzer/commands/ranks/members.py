@@ -70,14 +70,14 @@ def membership(traces: TraceSet) -> Membership:
             given[0].metadata.source.path if given else "(no trace)",
             "no trace states its rank, in distributedInfo or its file name: name the files rank0..., rank1...",
         )
-    profile, told = _one_profile(known)
-    warnings += told
-    chosen, told = _one_each(profile)
-    warnings += told
+    profile, odd = _one_profile(known)
+    warnings += odd
+    chosen, odd = _one_each(profile)
+    warnings += odd
     members = []
     for trace in chosen:
-        device, told = _device(trace)
-        warnings += told
+        device, odd = _device(trace)
+        warnings += odd
         members.append(Member(trace.rank or 0, trace, device))
     ranks = {member.rank for member in members}
     size = traces.world_size

@@ -167,8 +167,8 @@ def _compare_layouts(
         raise click.UsageError(f"--reference {reference} is not one of the layouts ({', '.join(named)})")
     sides = {name: read(path) for name, path in named.items()}
     compared = compare_layouts({name: side.results for name, side in sides.items()}, reference)
-    told = [warning for side in sides.values() for warning in side.warnings]
-    compared = replace(compared, warnings=(*told, *compared.warnings))
+    odd = [warning for side in sides.values() for warning in side.warnings]
+    compared = replace(compared, warnings=(*odd, *compared.warnings))
     show_warnings(compared.warnings)
     _save_curves(plot, {name: group(side.results) for name, side in sides.items()})
     if as_json:

@@ -53,12 +53,12 @@ def compare_layouts(layouts: Mapping[str, tuple[ServingResult, ...]], reference:
     comparable = True
     for before, after in names:
         paired = pair(layouts[before], layouts[after], (before, after))
-        told = [warning for two in paired.pairs for warning in faults(*two, (before, after))]
-        comparable = comparable and not told
+        odd = [warning for two in paired.pairs for warning in faults(*two, (before, after))]
+        comparable = comparable and not odd
         if paired.single:
             message = f"{before} and {after}: not in both, left out: {'; '.join(paired.single)}"
-            told.append(TraceWarning("unpaired", message, count=len(paired.single)))
-        warnings.update(dict.fromkeys(told))
+            odd.append(TraceWarning("unpaired", message, count=len(paired.single)))
+        warnings.update(dict.fromkeys(odd))
         ratios += _ratios(before, after, paired.pairs)
     for runs in layouts.values():
         warnings.update(dict.fromkeys(w for run in runs for w in check(run)))
