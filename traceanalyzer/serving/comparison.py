@@ -55,14 +55,11 @@ def compare(before: Sequence[ServingResult], after: Sequence[ServingResult]) -> 
     _refuse_unlike(before, after)
     paired = pair(before, after)
     unfair = [faults(old, new) for old, new in paired.pairs]
-    changes = [
-        row for (b, a), faulty in zip(paired.pairs, broken, strict=True) for row in _changes(b, a, fair=not faulty)
-    ]
-    warnings = [
-        *dict.fromkeys(w for faulty in broken for w in faulty),
-        *unstated(paired.pairs),
-        *_unpaired(paired.single),
-    ]
+    changes: list[MetricChange] = []
+    for (old, new), against in zip(paired.pairs, unfair, strict=True):
+        changes += _changes(old, new, fair=not against)
+    warnings = list(dict.fromkeys(warning for against in unfair for warning in against))
+    warnings += [*unstated(paired.pairs), *_unpaired(paired.single)]
     warnings += [w for result in (*before, *after) for w in check(result)]
     return ServingComparison(
         comparable=not any(unfair),

@@ -43,9 +43,8 @@ def shortfall(recorded: Recorded, concurrency: int) -> TraceWarning | None:
     elif set(recorded.batches) == {None}:
         message = "the steps do not state their batch sizes (older versions do not mark steps)"
     else:
-        batches = ", ".join(
-            f"{n} of batch {b}" for b, n in sorted(recorded.batches.items(), key=lambda i: i[0] or 0) if b
-        )
+        known = sorted((batch, steps) for batch, steps in recorded.batches.items() if batch)
+        batches = ", ".join(f"{steps} of batch {batch}" for batch, steps in known)
         message = (
             f"no decode step of batch {concurrency} was recorded, but {batches}; raise --output-tokens, or the "
             "server's limits (--max-num-seqs, KV cache) are below the batch, or data-parallel ranks share it"
