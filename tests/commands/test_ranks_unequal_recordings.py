@@ -21,14 +21,14 @@ from synthetic.ranks import (
 )
 from traceanalyzer.cli.main import cli
 from traceanalyzer.commands.ranks.compute import RankComparison, compare
-from traceanalyzer.commands.ranks.rank_findings import Finding, findings, layout_words
+from traceanalyzer.commands.ranks.rank_findings import RankFinding, findings, layout_words
 from traceanalyzer.trace import open_traces
 
 SLOW = JobSpec(tp=4, steps=6, stragglers=(Straggler(2, "o_proj", 25.0),))
 UNEVEN = JobSpec(dp=4, layers=2, steps=5, expert_parallel=True, expert_load={1: 1.6})
 
 
-def of(found: RankComparison, code: str) -> Finding:
+def of(found: RankComparison, code: str) -> RankFinding:
     (told,) = (finding for finding in findings(found) if finding.code == code)
     return told
 
@@ -69,7 +69,7 @@ def test_with_a_rank_missing_no_upper_bound_of_waiting_is_claimed(run_job: Calla
     found, _ = run_job(replace(SLOW, absent=(2,)))
     told = of(found, "communication")
     assert told.worth_ns is None
-    assert "at least" in told.message
+    assert "at minimum" in told.message
     assert "arriving together" not in told.message
 
 

@@ -22,9 +22,9 @@ from traceanalyzer.roofline.attempt import roofline_or_reason
 from traceanalyzer.roofline.bounds import Bound, bounds_by
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.segment.outliers import Outlier, find_outliers
-from traceanalyzer.serving.comparison import Comparison
+from traceanalyzer.serving.comparison import ServingComparison
 from traceanalyzer.serving.comparison import compare as compare_serving
-from traceanalyzer.serving.grouping import Group, group
+from traceanalyzer.serving.grouping import RunGroup, group
 from traceanalyzer.serving.read import read
 from traceanalyzer.serving.series import series
 from traceanalyzer.trace import Trace, TraceSet
@@ -95,8 +95,8 @@ class Sides:
 class ServingView:
     """Serving results: curves by name, and the comparison where there are two sides."""
 
-    curves: Mapping[str, Sequence[Group]]
-    comparison: Comparison | None
+    curves: Mapping[str, Sequence[RunGroup]]
+    comparison: ServingComparison | None
     warnings: tuple[TraceWarning, ...]
 
 
