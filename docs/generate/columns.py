@@ -52,16 +52,6 @@ FRAMES = (
     Declared("Diff.rows", "show.frame_columns", "DIFF_ROWS"),
     Declared("Diff.matched", "show.frame_columns", "DIFF_MATCHED"),
     Declared("Roofline.kernels", "show.frame_columns", "ROOFLINE_KERNELS"),
-    Declared("RankComparison.collectives", "commands.ranks.rank_columns", "COLLECTIVES"),
-    Declared("RankComparison.waits", "commands.ranks.rank_columns", "WAITS"),
-    Declared("RankComparison.causes", "commands.ranks.causes", "CAUSE_SCHEMA"),
-    Declared("RankComparison.unpaired", "commands.ranks.rank_columns", "UNPAIRED"),
-    Declared("RankComparison.per_rank", "commands.ranks.rank_columns", "PER_RANK"),
-    Declared("RankComparison.by_step", "commands.ranks.rank_columns", "BY_STEP"),
-    Declared("RankComparison.per_step", "commands.ranks.rank_columns", "PER_STEP"),
-    Declared("RankComparison.dummies", "commands.ranks.rank_columns", "DUMMIES"),
-    Declared("RankComparison.calls", "commands.ranks.rank_columns", "CALLS"),
-    Declared("Pipeline.stages", "commands.ranks.rank_columns", "STAGES"),
 )
 """Every frame of a result, in the order of the page."""
 
@@ -81,16 +71,6 @@ CSV_TABLES = (
     Csv("idle --csv; gaps", "commands.idle.view", "CSV_COLUMNS", "idle", "gaps[]"),
     Csv("diff --csv", "commands.diff.view", "CSV_COLUMNS", "diff", "rows[]"),
     Csv("roofline --csv", "commands.roofline.view", "CSV_COLUMNS", "roofline", "rows[]"),
-    Csv("ranks --csv", "commands.ranks.view", "CSV_COLUMNS", "ranks", "per_rank[]"),
-    Csv("serving show --csv", "commands.serving.view", "SHOW_CSV_COLUMNS", "serving-results", "series[].results[]"),
-    Csv("serving compare --csv", "commands.serving.view", "COMPARE_CSV_COLUMNS", "serving", "metrics[]"),
-    Csv(
-        "serving compare --layouts --csv",
-        "commands.serving.layouts_view",
-        "CSV_COLUMNS",
-        "serving-layouts",
-        "ratios[]",
-    ),
 )
 EXPORTED = (
     ("export: steps", "STEP_COLUMNS", ("segment.segmentation_result", "STEP_SCHEMA")),
@@ -112,12 +92,11 @@ FROM_OUTSIDE = {
         "complete": "whether the recording holds the whole step",
         "block": "number of the block, from 0",
     },
-    "serving-results": {"result": "name of the configuration"},
 }
 """Columns that a document has outside of the list."""
 
 MORE = {
-    "serving-results": "Then one column for each metric that occurs, by the key of vllm bench; the unit is in the key.",
+    "serving show --csv": "Then one column for each metric that occurs, by the key of vllm bench; the unit is in the key.",
 }
 
 
@@ -138,11 +117,11 @@ def page() -> str:
     parts.append(CSV_HEAD.strip())
     for title, part in parts_with("csv_title").items():
         told = [(f"`{c.name}`", _type_of(c), c.unit, _meaning(c, "Empty")) for c in declare.columns(part) if c.csv]
-        parts += [f"### {title}", table(("column", "type", "unit", "meaning"), told)]
+        more = [MORE[title]] if title in MORE else []
+        parts += [f"### {title}", table(("column", "type", "unit", "meaning"), told), *more]
     for csv in CSV_TABLES:
         rows = [(f"`{name}`", f.type, f.unit or unit(name), _with_null(f)) for name, f in csv_fields(csv).items()]
-        more = [MORE[csv.schema]] if csv.schema in MORE else []
-        parts += [f"### {csv.title}", table(("column", "type", "unit", "meaning"), rows), *more]
+        parts += [f"### {csv.title}", table(("column", "type", "unit", "meaning"), rows)]
     for title, name, *sources in EXPORTED:
         known = {key: value for source in sources for key, value in columns(*source).items()}
         rows = [(f"`{c}`", *exported(c, known)) for c in getattr(_module("commands.export.tables"), name)]
@@ -156,7 +135,10 @@ def parts_with(name: str) -> dict[str, type[Part]]:
     Args:
         name: the ClassVar that names it, ``frame_title`` or ``csv_title``.
     """
-    parts = [part for document in documents().values() for part in parts_of(document)]
+    modules = [import_module(document.__module__) for document in documents().values()]
+    # A frame may have rows that no document holds.
+    known = [one for module in modules for one in vars(module).values() if isinstance(one, type) and issubclass(one, Part)]
+    parts = dict.fromkeys(part for one in known for part in parts_of(one))
     titles = {part: vars(part)[name] for part in parts if name in vars(part)}
     return {title: part for part, title in sorted(titles.items(), key=lambda pair: str(pair[1]))}
 
