@@ -205,7 +205,7 @@ def frame_schema(part: type[Part]) -> dict[str, pl.DataType]:
     return {one.frame_name: getattr(pl, one.dtype)() for one in columns(part) if one.dtype is not None}
 
 
-def rows_of(part: type[P], frame: pl.DataFrame, **given: Any) -> list[P]:
+def rows_of(part: type[P], frame: pl.DataFrame, /, **given: Any) -> list[P]:
     """Make a part of each row of a frame; its times are ns there, and µs or ms in the part.
 
     Args:
@@ -220,7 +220,7 @@ def rows_of(part: type[P], frame: pl.DataFrame, **given: Any) -> list[P]:
     ]
 
 
-def part_of(part: type[P], source: Any, **given: Any) -> P:
+def part_of(part: type[P], source: Any, /, **given: Any) -> P:
     """Make a part of an object's attributes, or of a mapping's values: those of the fields' names.
 
     Times may be ns there, under a name that ends in ``_ns``. Where a field is a part, or a list of parts, what it is

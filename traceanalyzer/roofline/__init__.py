@@ -1,4 +1,4 @@
-"""Which work is bound by memory, arithmetic, latency or communication, and what could be won.
+"""Which work is limited by memory, arithmetic, latency or communication, and what could be saved.
 
 facts of the trace -> model and workload -> ops -> join with the measured kernels -> bounds -> findings
 """

@@ -64,7 +64,7 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
     """Give each graph-launched kernel the shapes of the captured launch at its position.
 
     A capture fits a graph if both have the same kernels. Kernels of one name keep their order, so that the n-th of a
-    name is the n-th captured one, also where streams run beside each other. Of several captures that fit, the one
+    name is the n-th captured one, also where streams run side by side. Of several captures that fit, the one
     of the smallest batch size that holds the step's tokens is taken; where that cannot be told, none.
 
     Args:
@@ -103,11 +103,11 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
         numbered = own.with_columns(nth=pl.int_range(pl.len()).over("name"))
         source = sequences.filter(pl.col("capture") == chosen).select("nth", *columns, name="launched_kernel")
         joined.append(numbered.select("index", "name", "nth").join(source, on=["name", "nth"]).drop("name", "nth"))
-    found = pl.concat(joined) if joined else empty
-    note = f"capture: {found.height:,} of {wanted:,} graph-launched kernels matched by position"
-    if not found.height:
+    matched = pl.concat(joined) if joined else empty
+    note = f"capture: {matched.height:,} of {wanted:,} graph-launched kernels matched by position"
+    if not matched.height:
         note += " (no capture has the same kernels, or several fit and their sizes do not tell which)"
-    return found, [note]
+    return matched, [note]
 
 
 def _multiset(names: pl.Series) -> tuple[tuple[str, int], ...]:

@@ -13,7 +13,7 @@ SHAPE_COLUMNS = ("op", "dims", "types", "concrete", "call")
 (kernels of one call share it). Null where no shape is known."""
 
 LOOK_BACK = 64
-"""Ops before a launch among which the one that encloses it is looked for."""
+"""Ops before a launch among which the one that encloses it is looked for. Chosen, not fitted."""
 
 
 def with_shapes(trace: Trace, kernels: pl.DataFrame, capture: Trace | None = None) -> tuple[pl.DataFrame, list[str]]:
@@ -43,7 +43,7 @@ def with_shapes(trace: Trace, kernels: pl.DataFrame, capture: Trace | None = Non
         maintain_order="left",
     )
     op_index = named["op_index"].fill_null(pl.Series(enclosing(named, ops)))
-    found = pl.DataFrame({"index": named["index"], "op_index": op_index}).join(
+    shapes = pl.DataFrame({"index": named["index"], "op_index": op_index}).join(
         _described(ops), on="op_index", how="left", maintain_order="left"
     )
     notes: list[str] = []
@@ -51,10 +51,10 @@ def with_shapes(trace: Trace, kernels: pl.DataFrame, capture: Trace | None = Non
         sequences = captured_launches(capture)
         launched = _launch_ops(capture, sequences)
         joined, notes = join_captures(kernels, launched)
-        found = found.join(joined, on="index", how="left", suffix="_captured", maintain_order="left").with_columns(
+        shapes = shapes.join(joined, on="index", how="left", suffix="_captured", maintain_order="left").with_columns(
             pl.coalesce(column, f"{column}_captured").alias(column) for column in SHAPE_COLUMNS
         )
-    return kernels.join(found.select("index", *SHAPE_COLUMNS), on="index", how="left", maintain_order="left"), notes
+    return kernels.join(shapes.select("index", *SHAPE_COLUMNS), on="index", how="left", maintain_order="left"), notes
 
 
 def _thread() -> pl.Expr:
@@ -88,7 +88,7 @@ def _described(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def enclosing(launches: pl.DataFrame, ops: pl.DataFrame) -> list[int | None]:
-    """Return the index of the innermost op that encloses each launch on its thread, or null.
+    """Return the index of the innermost op that encloses each launch on its thread, or None.
 
     Args:
         launches: thread and launched_ns (null where nothing is to be looked for), op_index (null likewise).
