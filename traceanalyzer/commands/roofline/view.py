@@ -53,7 +53,7 @@ def document(roofline: Roofline, assumed: WhatIf | None = None) -> RooflineDocum
 def _gpu(roofline: Roofline) -> RooflineGpu:
     ceilings, device = roofline.ceilings, roofline.device
     if ceilings is None:
-        nothing = {"peak_tflops": {}, "bandwidth_gbps": None, "achievable_tflops": {}, "achievable_gbps": None}
+        nothing: dict[str, Any] = {"peak_tflops": {}, "bandwidth_gbps": None, "achievable_tflops": {}, "achievable_gbps": None}
         return part_of(RooflineGpu, device, **nothing)
     reached = {dtype: ceilings.achievable_tflops(dtype) for dtype in ceilings.gpu.peak_tflops}
     return part_of(
@@ -162,7 +162,7 @@ def _title(roofline: Roofline) -> list[str]:
     model = roofline.model.name if roofline.model else "unknown model"
     inferred = " (inferred)" if roofline.model_source == "inferred" else ""
     gpu = roofline.ceilings.gpu.name if roofline.ceilings else (roofline.device.name or "unknown GPU")
-    first = f"{model}{inferred} on {gpu}: {duration(roofline.measured_ns)} of kernels per {step_of(roofline.phase)}"
+    first = f"{model}{inferred} on {gpu}, {step_of(roofline.phase)}: {duration(roofline.measured_ns)} of kernels"
     if roofline.floor_ns is None:
         return [first, "floor unknown"]
     reachable = (
