@@ -4,18 +4,8 @@ facts of the trace -> model and workload -> ops -> join with the measured kernel
 """
 
 from traceanalyzer.roofline.analyse import Request, roofline
-from traceanalyzer.roofline.roofline_result import (
-    Latency,
-    Roofline,
-    RooflineError,
-    Row,
-)
-from traceanalyzer.roofline.whatif import (
-    Assumption,
-    WhatIf,
-    parse_assumption,
-    what_if,
-)
+from traceanalyzer.roofline.roofline_result import Latency, Roofline, RooflineError, Row
+from traceanalyzer.roofline.whatif import Assumption, WhatIf, parse_assumption, what_if
 
 __all__ = [
     "Assumption",

@@ -8,12 +8,7 @@ import polars as pl
 
 from traceanalyzer.findings import Finding
 from traceanalyzer.hardware import DeviceName, Gpu, recognise
-from traceanalyzer.model import (
-    Architecture,
-    ModelError,
-    Routing,
-    Workload,
-)
+from traceanalyzer.model import Architecture, ModelError, Routing, Workload
 from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.roofline.ceilings import Ceilings, Reached, default_ceilings, proven
 from traceanalyzer.roofline.cross_checks import cross_checks, kind_checks, message_checks
@@ -28,18 +23,8 @@ from traceanalyzer.roofline.recognition import ModelChoice, choose_model
 from traceanalyzer.roofline.redundancy import redundancies
 from traceanalyzer.roofline.role_parts import with_parts, with_shared_gates
 from traceanalyzer.roofline.roofline_findings import with_findings
-from traceanalyzer.roofline.roofline_result import (
-    Latency,
-    Roofline,
-    RooflineError,
-    Row,
-)
-from traceanalyzer.roofline.rows import (
-    merge_kinds,
-    rows_of,
-    with_reachable,
-    with_row_numbers,
-)
+from traceanalyzer.roofline.roofline_result import Latency, Roofline, RooflineError, Row
+from traceanalyzer.roofline.rows import merge_kinds, rows_of, with_reachable, with_row_numbers
 from traceanalyzer.roofline.scope import STEP, Scope, scope_of
 from traceanalyzer.roofline.workloads import Stated, workloads_of
 from traceanalyzer.trace import Trace

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from traceanalyzer.hardware import (
-    DTYPES,
-    Gpu,
-    HardwareError,
-    Roofs,
-    roofs,
-)
+from traceanalyzer.hardware import DTYPES, Gpu, HardwareError, Roofs, roofs
 
 PROOF_SHARE = 0.9
 """A kernel that reaches this share of the default achievable roof replaces it by what it reached. Chosen."""

@@ -6,14 +6,7 @@ import re
 
 import polars as pl
 
-from traceanalyzer.model import (
-    FORMATS,
-    Architecture,
-    Execution,
-    ModelError,
-    Parallel,
-    TraceFacts,
-)
+from traceanalyzer.model import FORMATS, Architecture, Execution, ModelError, Parallel, TraceFacts
 from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.names import KernelName, parse
 from traceanalyzer.roofline.roofline_result import RooflineError

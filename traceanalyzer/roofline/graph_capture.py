@@ -10,6 +10,15 @@ BEGIN = r"(?i)StreamBeginCapture"
 END = r"(?i)StreamEndCapture"
 SIZE = r"(?i)capture[_a-z]*?_?(\d+)"
 
+SHAPE_COLUMNS = ("op", "dims", "types", "concrete", "call")
+"""What is known of a kernel's shapes: the op's name, its Input Dims, types and concrete inputs as JSON text, and a
+number of the call (kernels of one call share it). Null where no shape is known."""
+
+
+def thread_key() -> pl.Expr:
+    """The thread of an event, as one text."""
+    return pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String))
+
 
 def captured_launches(trace: Trace) -> pl.DataFrame:
     """Return the launches between the begin and the end of each capture, on the capturing thread.
@@ -17,9 +26,8 @@ def captured_launches(trace: Trace) -> pl.DataFrame:
     Columns: capture (number), size (batch size that an annotation around the capture names, or null), position,
     launched_kernel, external_id, thread, launched_ns.
     """
-    thread = pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String))
     launches = trace.launches.with_columns(
-        pl.col("name").cast(pl.String), pl.col("launched_kernel").cast(pl.String), thread=thread
+        pl.col("name").cast(pl.String), pl.col("launched_kernel").cast(pl.String), thread=thread_key()
     )
     marks = launches.with_columns(
         border=pl.when(pl.col("name").str.contains(BEGIN))
@@ -52,7 +60,7 @@ def _size(trace: Trace, at: int, thread: str) -> int | None:
         trace.annotations.filter(
             pl.col("start_ns") <= at,
             pl.col("start_ns") + pl.col("dur_ns") >= at,
-            pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String)) == thread,
+            thread_key() == thread,
         )
         .select(size=pl.col("name").cast(pl.String).str.extract(SIZE).cast(pl.Int64, strict=False))
         .drop_nulls()
@@ -74,10 +82,8 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
     Returns:
         index and the shape columns of the kernels that were joined; and what there is to say about it.
     """
-    columns = ("op", "dims", "types", "concrete", "call")
-    empty = kernels.select("index", *(pl.lit(None, dtype=launches.schema[name]).alias(name) for name in columns)).head(
-        0
-    )
+    nothing = [pl.lit(None, dtype=launches.schema[name]).alias(name) for name in SHAPE_COLUMNS]
+    empty = kernels.select("index", *nothing).head(0)
     if launches.is_empty():
         return empty, ["capture: no launches between the begin and the end of a capture carry a kernel name"]
     graph = (
@@ -101,7 +107,7 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
         if chosen is None:
             continue
         numbered = own.with_columns(nth=pl.int_range(pl.len()).over("name"))
-        source = sequences.filter(pl.col("capture") == chosen).select("nth", *columns, name="launched_kernel")
+        source = sequences.filter(pl.col("capture") == chosen).select("nth", *SHAPE_COLUMNS, name="launched_kernel")
         joined.append(numbered.select("index", "name", "nth").join(source, on=["name", "nth"]).drop("name", "nth"))
     matched = pl.concat(joined) if joined else empty
     note = f"capture: {matched.height:,} of {wanted:,} graph-launched kernels matched by position"

@@ -8,15 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from traceanalyzer.model import (
-    Architecture,
-    Execution,
-    Op,
-    Parallel,
-    Routing,
-    Workload,
-    rope_table_cast,
-)
+from traceanalyzer.model import Architecture, Execution, Op, Parallel, Routing, Workload, rope_table_cast
 from traceanalyzer.model.architecture import Mla
 from traceanalyzer.model.ops import ops_by_layers, stage_layers
 from traceanalyzer.roofline.ceilings import Ceilings

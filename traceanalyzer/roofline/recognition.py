@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traceanalyzer.model import (
-    Architecture,
-    Candidate,
-    TraceFacts,
-    candidates,
-    recognise_model,
-)
+from traceanalyzer.model import Architecture, Candidate, TraceFacts, candidates, recognise_model
 
 MOST_NAMED = 4
 

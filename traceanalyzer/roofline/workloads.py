@@ -7,13 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from traceanalyzer.model import (
-    Group,
-    ModelError,
-    Workload,
-    from_marker,
-    from_sums,
-)
+from traceanalyzer.model import Group, ModelError, Workload, from_marker, from_sums
 from traceanalyzer.roofline.roofline_result import RooflineError
 
 PASS_WORKLOAD = "the step's work is unknown: pass --requests, --tokens and --kv-tokens"

@@ -10,14 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from traceanalyzer.commands.idle.compute import Idle
-from traceanalyzer.commands.idle.result import (
-    IdleClass,
-    IdleDevice,
-    IdleDocument,
-    IdleEnding,
-    IdleGap,
-    IdleHost,
-)
+from traceanalyzer.commands.idle.result import IdleClass, IdleDevice, IdleDocument, IdleEnding, IdleGap, IdleHost
 from traceanalyzer.declare import rows_of
 from traceanalyzer.show.part_table import part_table
 from traceanalyzer.show.terminal import table
