@@ -1,4 +1,4 @@
-"""The whole of it: a trace in, its roofline out."""
+"""The whole analysis: a trace in, its roofline out."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Subject:
 
 
 def roofline(trace: Trace, request: Request | None = None) -> Roofline:
-    """Hold every kernel of a trace's steps against the roofs of its GPU.
+    """Compare every kernel of a trace's steps with the roofs of its GPU.
 
     Shapes that the trace gives come first; for kernels without, the model's ops are joined by block and role.
 
@@ -233,7 +233,7 @@ def _misfit(scope: Scope, model: Architecture, fits: pl.Series, layers: int) -> 
     shown = ", ".join(str(count) for count in counts) or "no"
     text = (
         f"{model.name} has {layers} layers here, but {(~fits.fill_null(False)).sum()} of {scope.steps.height} steps "
-        f"have {shown} blocks, whose kernels cannot be joined with it. Pass the right --model, or --pp."
+        f"have {shown} blocks: their kernels cannot be matched to its layers. Pass the right --model, or --pp."
     )
     return [Finding("model_mismatch", text)]
 

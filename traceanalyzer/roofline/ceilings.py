@@ -1,4 +1,4 @@
-"""The roofs that rows are held against: peak, and achievable as this trace proves it or as the GPU's default says."""
+"""The roofs that rows are compared with: peak, and achievable as this trace proves it or as the GPU's default says."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ def captured_launches(trace: Trace) -> pl.DataFrame:
     launches = trace.launches.with_columns(
         pl.col("name").cast(pl.String), pl.col("launched_kernel").cast(pl.String), thread=thread_key()
     )
+    # Captures do not nest on a thread: between a begin and its end the sum of borders is 1.
     marks = launches.with_columns(
         border=pl.when(pl.col("name").str.contains(BEGIN))
         .then(1)
@@ -99,6 +100,7 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
         number: _multiset(own["launched_kernel"])
         for (number,), own in sequences.group_by("capture", maintain_order=True)
     }
+    # Replays are many and captures few: kernels of each are compared as sets with counts.
     joined, wanted = [], 0
     for _, own in graph.group_by("device", "correlation", maintain_order=True):
         wanted += own.height

@@ -43,6 +43,7 @@ def with_shape_work(kernels: pl.DataFrame) -> pl.DataFrame:
         ),
     )
     joined = kernels.join(table, on=keys, how="left", maintain_order="left", nulls_equal=True)
+    # Replays of one graph share the captured calls, so that the launch tells them apart; eager calls are their own.
     call = ["device", "step", "correlation_of_graph", "call"]
     joined = joined.with_columns(
         pl.col("computes").fill_null(False), correlation_of_graph=pl.when("graph").then("correlation")
@@ -58,6 +59,7 @@ def with_shape_work(kernels: pl.DataFrame) -> pl.DataFrame:
         )
     )
     joined = joined.join(calls, on=call, how="left", maintain_order="left", nulls_equal=True)
+    # Where no kernel of a call is known to compute, all of them share its work.
     main = pl.col("computes") | ~pl.col("computing")
     share = pl.col("dur_ns") / pl.when("computing").then("computing_ns").otherwise("ns")
     known = pl.col("what").is_not_null() & pl.col("call").is_not_null() & main
@@ -123,6 +125,7 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
     # Ops that may be fused are so where the others already account for every kernel.
     fused = (pl.col("required") >= 1) & (pl.col("group_kernels") <= pl.col("required"))
     amounts = {name: pl.when(fused).then(f"{name}_required").otherwise(f"{name}_model") * share for name in WORK}
+    # One kernel with shapes is enough: the model's work of the group would count what it did twice.
     use = ~pl.col("shaped") & pl.col("required").is_not_null()
     return joined.with_columns(
         *(pl.when(use).then(amount).otherwise(pl.col(name)).alias(name) for name, amount in amounts.items()),

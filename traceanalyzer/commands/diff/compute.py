@@ -132,6 +132,7 @@ def _positions(trace: Trace, steps: pl.DataFrame, keys: pl.DataFrame, side: str)
     cut = segment(trace)
     weighted = _in_key(steps, keys).select("device", "step", "step_weight")
     kinds = cut.blocks.select("device", "step", "block", block_kind=pl.col("kind"))
+    # A position counts the kernels of one role within a block (outside of blocks: within a section).
     events = (
         cut.events.join(weighted, on=["device", "step"], nulls_equal=True)
         .join(kinds, on=["device", "step", "block"], how="left", nulls_equal=True)
@@ -156,6 +157,7 @@ def _positions(trace: Trace, steps: pl.DataFrame, keys: pl.DataFrame, side: str)
 def _pair(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """Pair positions within section, kind and role: same normalised name first, then what is left in order."""
     place = ["section", "block_kind", "role"]
+    # The n-th kernel of a name on one side is the n-th on the other, so that one inserted kernel shifts no other.
     same_name = [
         side.with_columns(nth=pl.int_range(pl.len()).over(*place, "key")).rename(
             {"name": f"name_{label}", "ns": f"{label}_ns"}
@@ -163,6 +165,7 @@ def _pair(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
         for side, label in ((before, "before"), (after, "after"))
     ]
     named = same_name[0].join(same_name[1], on=[*place, "key", "nth"], nulls_equal=True, suffix="_after")
+    # What is left has another name: a new tile or library. It is paired in order, and what is over is new or gone.
     rest = [
         frame.join(named, on=[*place, "key", "nth"], how="anti", nulls_equal=True)
         .sort("position")

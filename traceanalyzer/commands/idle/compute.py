@@ -1,8 +1,8 @@
 """When the GPU does nothing, whether the host is to blame, and what the host does meanwhile.
 
 A gap is a stretch between the first and last device event of a device in which none runs. The event that ends it
-tells the cause: if its launch was issued during the gap, the GPU waited for the host; if before, it waited for
-something else (a dependency, a copy, the launch itself).
+tells the cause: if its launch was issued during the gap, the GPU waited for the host; if before, the event was queued
+on the GPU (for a dependency, a copy, the launch itself).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from traceanalyzer.notebook import NotebookView
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace
+from traceanalyzer.wording import plural
 
 PLACES: tuple[str, ...] = get_args(Place)
 CAUSES: tuple[str, ...] = get_args(Cause)
@@ -88,8 +89,8 @@ def idle(trace: Trace) -> Idle:
         warnings.append(
             TraceWarning(
                 "kernels_not_recorded",
-                f"{unrecorded.height} graph launches have no kernels in the trace: the GPU's time after the first of "
-                "them is unknown, not idle (graph kernels are recorded only when the profiler traces graph nodes)",
+                f"no kernels in the trace for {plural(unrecorded.height, 'graph launch')}: the GPU's time after the "
+                "first is unknown, not idle (graph kernels are recorded only when the profiler traces graph nodes)",
                 count=unrecorded.height,
             )
         )
@@ -107,10 +108,12 @@ def unrecorded_launches(trace: Trace) -> pl.DataFrame:
 
 
 def _gaps(events: pl.DataFrame) -> pl.DataFrame:
+    # Events overlap where streams do: a gap starts when the last of all earlier events ends.
     end = pl.col("start_ns") + pl.col("dur_ns")
     reached = end.cum_max().shift(1).over("device")
     step_before = pl.col("step").shift(1).over("device")
     gap_start = pl.col("gap_start")
+    # What passed before the launch is the host's; a launch before the gap leaves it no part.
     host = (pl.min_horizontal("launch_ns", "start_ns") - gap_start).clip(lower_bound=0)
     return (
         events.select("device", "start_ns", "dur_ns", "index", "name", "step", "block", "launch_ns", "correlation")

@@ -30,7 +30,7 @@ Role = Literal[
     "sampler",
     "other",
 ]
-Bound = Literal["compute", "memory", "latency", "communication", "unknown"]
+Limit = Literal["compute", "memory", "latency", "communication", "unknown"]
 
 
 class RooflineGpu(Part):
@@ -84,7 +84,7 @@ class RooflineRow(Part):
     tflops: Annotated[float | None, told("Operations reached.", null="unknown", heading="TFLOP/s")]
     gbps: Annotated[float | None, told("Bandwidth reached.", null="unknown", unit="GB/s", heading="GB/s")]
     dtype: Annotated[str | None, told("Data type whose peak limits the arithmetic.", null="unknown")]
-    bound: Annotated[Bound, told("What limits it.", heading="limit")]
+    bound: Annotated[Limit, told("What limits it.", heading="limit")]
     floor_us: Annotated[
         float | None, told("Shortest time that the peak roofs allow.", null="unknown", basis="modelled")
     ]
