@@ -213,7 +213,7 @@ def _polars(name: str) -> pl.DataType:
     return made
 
 
-def rows_of(part: type[P], frame: pl.DataFrame, **given: Any) -> list[P]:
+def rows_of(part: type[P], frame: pl.DataFrame, /, **given: Any) -> list[P]:
     """Make a part of each row of a frame; its times are ns there, and µs or ms in the part.
 
     Args:
@@ -228,7 +228,7 @@ def rows_of(part: type[P], frame: pl.DataFrame, **given: Any) -> list[P]:
     ]
 
 
-def part_of(part: type[P], source: Any, **given: Any) -> P:
+def part_of(part: type[P], source: Any, /, **given: Any) -> P:
     """Make a part of an object's attributes, or of a mapping's values: those of the fields' names.
 
     Times may be ns there, under a name that ends in ``_ns``. Where a field is a part, or a list of parts, what it is

@@ -31,7 +31,7 @@ from traceanalyzer.commands.report.verdict import (
     key_figures,
     verdict,
 )
-from traceanalyzer.wording import cut_middle, duration, visible
+from traceanalyzer.wording import cut_middle, duration_us, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -115,7 +115,7 @@ def page_of(data: PageData) -> Page:
 def _trace_page(data: PageData, view: TraceView) -> Page:
     sections, kernels = trace_sections(view)
     found = [
-        ("" if finding.worth_ns is None else f"{duration(finding.worth_ns)} a step:", visible(finding.message))
+        ("" if finding.worth_us is None else f"{duration_us(finding.worth_us)} per step:", visible(finding.message))
         for finding in view.findings[:-1]
     ]
     start = section(

@@ -150,7 +150,7 @@ def diff_figures(sides: Sides) -> tuple[Fact, ...]:
     """Key figures of a comparison."""
     found = sides.diff
     delta = found.after_step_ns - found.before_step_ns
-    span = found.span_after_ns - found.span_before_ns
+    span = found.after_span_ns - found.before_span_ns
     steps = found.matched
     return (
         Fact("before", duration(found.before_step_ns), f"{plural(int(steps['steps_before'].sum()), 'step')} compared"),
