@@ -45,13 +45,6 @@ FRAMES = (
     Declared("Segmentation.events: further columns", "segment.segmentation_result", "PLACEMENT_SCHEMA"),
     Declared("steps, Segmentation.steps", "segment.segmentation_result", "STEP_SCHEMA"),
     Declared("blocks, Segmentation.blocks", "segment.segmentation_result", "BLOCK_SCHEMA"),
-    Declared("Timeline.top_kernels", "show.frame_columns", "TOP_KERNELS"),
-    Declared("Idle.gaps", "show.frame_columns", "IDLE_GAPS"),
-    Declared("Idle.host", "show.frame_columns", "IDLE_HOST"),
-    Declared("Idle.totals", "show.frame_columns", "IDLE_TOTALS"),
-    Declared("Diff.rows", "show.frame_columns", "DIFF_ROWS"),
-    Declared("Diff.matched", "show.frame_columns", "DIFF_MATCHED"),
-    Declared("Roofline.kernels", "show.frame_columns", "ROOFLINE_KERNELS"),
 )
 """Every frame of a result, in the order of the page."""
 
@@ -66,12 +59,7 @@ class Csv(NamedTuple):
     path: str
 
 
-CSV_TABLES = (
-    Csv("blocks --csv", "commands.blocks.view", "CSV_COLUMNS", "blocks", "timelines[].steps[].blocks[]"),
-    Csv("idle --csv; gaps", "commands.idle.view", "CSV_COLUMNS", "idle", "gaps[]"),
-    Csv("diff --csv", "commands.diff.view", "CSV_COLUMNS", "diff", "rows[]"),
-    Csv("roofline --csv", "commands.roofline.view", "CSV_COLUMNS", "roofline", "rows[]"),
-)
+CSV_TABLES = (Csv("blocks --csv", "commands.blocks.view", "CSV_COLUMNS", "blocks", "timelines[].steps[].blocks[]"),)
 EXPORTED = (
     ("export: steps", "STEP_COLUMNS", ("segment.segmentation_result", "STEP_SCHEMA")),
     (
@@ -96,7 +84,7 @@ FROM_OUTSIDE = {
 """Columns that a document has outside of the list."""
 
 MORE = {
-    "serving show --csv": "Then one column for each metric that occurs, by the key of vllm bench; the unit is in the key.",
+    "serving show --csv": "Then one column per metric that occurs, by the key of vllm bench, which contains the unit.",
 }
 
 
@@ -137,7 +125,8 @@ def parts_with(name: str) -> dict[str, type[Part]]:
     """
     modules = [import_module(document.__module__) for document in documents().values()]
     # A frame may have rows that no document holds.
-    known = [one for module in modules for one in vars(module).values() if isinstance(one, type) and issubclass(one, Part)]
+    values = [value for module in modules for value in vars(module).values()]
+    known = [value for value in values if isinstance(value, type) and issubclass(value, Part)]
     parts = dict.fromkeys(part for one in known for part in parts_of(one))
     titles = {part: vars(part)[name] for part in parts if name in vars(part)}
     return {title: part for part, title in sorted(titles.items(), key=lambda pair: str(pair[1]))}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import polars as pl
 
 from traceanalyzer.commands.ranks.compute import RankComparison
 from traceanalyzer.commands.ranks.job_layout import AXES, JobLayout
-from traceanalyzer.findings import Finding
+from traceanalyzer.commands.ranks.result import RankFinding
 from traceanalyzer.names import short_name
+from traceanalyzer.wording import us
 
 NOTABLE_SHARE = 0.01
 """Shares of a step below this are not worth a sentence; chosen, not fitted."""
@@ -24,23 +24,11 @@ LONGEST_NAME = 80
 """Characters of a kernel's name in a sentence."""
 
 
-@dataclass(frozen=True)
-class RankFinding(Finding):
-    """Something to act on, with its share of the step.
-
-    Attributes:
-        worth_share: ``worth_ns`` over the step's time; None where unknown.
-    """
-
-    worth_ns: float | None = None
-    worth_share: float | None = None
-
-
 def findings(comparison: RankComparison) -> tuple[RankFinding, ...]:
     """Say what limits a comparison, then what it shows, the largest worth first."""
     parts = (_communication, _pipeline, _experts, _dummies)
     shown = [finding for part in parts for finding in part(comparison)]
-    return (*_limits(comparison), *sorted(shown, key=lambda finding: -(finding.worth_ns or 0)))
+    return (*_limits(comparison), *sorted(shown, key=lambda finding: -(finding.worth_us or 0)))
 
 
 def _limits(comparison: RankComparison) -> Iterator[RankFinding]:
@@ -138,7 +126,7 @@ def _of_axis(comparison: RankComparison, axis: str, own: pl.DataFrame) -> RankFi
         f"all ranks arriving together saves at most {_percent(together / step_ns)}, "
         f"a faster link at most {_percent(link)}"
     )
-    return RankFinding("communication", message, together, together / step_ns)
+    return RankFinding("communication", message, us(together), together / step_ns)
 
 
 def _lacks_ranks(comparison: RankComparison, axis: str, own: pl.DataFrame) -> bool:
@@ -204,7 +192,7 @@ def _pipeline(comparison: RankComparison) -> Iterator[RankFinding]:
         f"{_waits_in_transfer(waiting)}; with enough batches in flight a cycle takes at minimum {_us(busiest)}, "
         f"the time of the busiest stage"
     )
-    yield RankFinding("pipeline_bubble", message, saved, saved / cycle if cycle else None)
+    yield RankFinding("pipeline_bubble", message, us(saved), saved / cycle if cycle else None)
 
 
 def _waits_in_transfer(stage: dict[str, object]) -> str:
@@ -226,7 +214,7 @@ def _experts(comparison: RankComparison) -> Iterator[RankFinding]:
         f"experts: rank {experts.busiest} computes {experts.max_over_mean:.2f} times the mean "
         f"(variation {_percent(experts.coefficient_of_variation)}){text}; an even load saves at most {_percent(share)}"
     )
-    yield RankFinding("expert_imbalance", message, experts.excess_ns, share)
+    yield RankFinding("expert_imbalance", message, us(experts.excess_ns), share)
 
 
 def _dummies(comparison: RankComparison) -> Iterator[RankFinding]:

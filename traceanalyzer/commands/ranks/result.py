@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 from traceanalyzer.declare import Document, InFrame, Part, told
-from traceanalyzer.findings import FindingEntry
+from traceanalyzer.findings import Finding
 from traceanalyzer.problems import TraceWarning
 
 INT32, UINT32, FLOAT = InFrame("Int32"), InFrame("UInt32"), InFrame("Float64")
@@ -308,10 +308,10 @@ class PipelineTimes(Part):
     stages: Annotated[list[PipelineStage], told("Means per cycle.")]
 
 
-class RankFindingEntry(FindingEntry):
+class RankFinding(Finding, kw_only=False):
     """Something to act on, with its share of the step."""
 
-    worth_share: Annotated[float | None, told("worth_us over the step's time.", null="unknown")]
+    worth_share: Annotated[float | None, told("worth_us over the step's time.", null="unknown")] = None
 
 
 class HtaTemporal(Part):
@@ -391,6 +391,6 @@ class RanksDocument(Document, tag="traceanalyzer/ranks/1"):
     experts: Annotated[ExpertLoad | None, told("Time of expert kernels.", null="the job has none")]
     pipeline: Annotated[PipelineTimes | None, told("Pipeline stages.", null="the job has one stage")]
     dummy_steps: Annotated[list[RankDummies], told("Ranks that ran steps without requests of their own.")]
-    findings: Annotated[list[RankFindingEntry], told("What to act on, what limits the comparison first.")]
+    findings: Annotated[list[RankFinding], told("What to act on, what limits the comparison first.")]
     hta: Annotated[SecondOpinion | None, told("What HolisticTraceAnalysis makes of the same events.", null="no --hta")]
     warnings: Annotated[list[TraceWarning], told("What stands against the figures; also printed on stderr.")]

@@ -22,7 +22,6 @@ from traceanalyzer.commands.ranks.result import (
     PipelineStage,
     PipelineTimes,
     RankDummies,
-    RankFindingEntry,
     RankPlace,
     RanksDocument,
     RankTime,
@@ -70,7 +69,7 @@ def document(
         experts=_experts(comparison),
         pipeline=_pipeline(comparison),
         dummy_steps=rows_of(RankDummies, comparison.dummies),
-        findings=[part_of(RankFindingEntry, finding) for finding in findings(comparison)],
+        findings=list(findings(comparison)),
         hta=opinion,
         warnings=list(warnings),
     )

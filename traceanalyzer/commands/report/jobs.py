@@ -38,7 +38,7 @@ from traceanalyzer.serving.result_rows import HEADLINE, SHOW_COLUMNS, show_rows
 from traceanalyzer.serving.series import Series
 from traceanalyzer.wording import (
     MINUS,
-    duration,
+    duration_us,
     plural,
     signed,
     visible,
@@ -162,7 +162,7 @@ def ranks_section(found: RankComparison | None) -> Section | None:
             f"{plural(len(found.members), 'rank')}, layout {layout_words(found.layout)}; "
             f"clocks by {found.clocks.method}."
         ),
-        bullets([(_worth(finding.worth_ns), visible(finding.message)) for finding in findings(found)]),
+        bullets([(_worth(finding.worth_us), visible(finding.message)) for finding in findings(found)]),
         PlotPart(plot(time_by_rank(found), "rankplot", "Bars: computing, exposed communication and idle time by rank")),
         table(
             build("ranks-table", "Time of each rank over the recording", specs, [plain(row) for row in per_rank(found)])
@@ -173,8 +173,8 @@ def ranks_section(found: RankComparison | None) -> Section | None:
     return section("ranks", "Ranks", parts)
 
 
-def _worth(worth_ns: float | None) -> str:
-    return "" if worth_ns is None else f"{duration(worth_ns)} a step:"
+def _worth(worth_us: float | None) -> str:
+    return "" if worth_us is None else f"{duration_us(worth_us)} per step:"
 
 
 def _ns(key: str) -> Callable[[Mapping[str, Any]], float | None]:

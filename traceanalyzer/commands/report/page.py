@@ -145,7 +145,7 @@ def _trace_page(data: PageData, view: TraceView) -> Page:
 def _about_ranks(data: PageData, view: TraceView) -> Part | None:
     if data.ranks is None:
         return None
-    told = next((finding.message for finding in ranks_findings(data.ranks) if finding.worth_ns is not None), "")
+    told = next((finding.message for finding in ranks_findings(data.ranks) if finding.worth_us is not None), "")
     rank = "one rank" if view.trace.rank is None else f"rank {view.trace.rank}"
     text = f"All of this is of {rank}; Ranks compares the {len(data.ranks.members)} ranks."
     return Text(visible(f"{text} Most there: {told}." if told else text))

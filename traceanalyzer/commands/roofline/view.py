@@ -53,7 +53,12 @@ def document(roofline: Roofline, assumed: WhatIf | None = None) -> RooflineDocum
 def _gpu(roofline: Roofline) -> RooflineGpu:
     ceilings, device = roofline.ceilings, roofline.device
     if ceilings is None:
-        nothing: dict[str, Any] = {"peak_tflops": {}, "bandwidth_gbps": None, "achievable_tflops": {}, "achievable_gbps": None}
+        nothing: dict[str, Any] = {
+            "peak_tflops": {},
+            "bandwidth_gbps": None,
+            "achievable_tflops": {},
+            "achievable_gbps": None,
+        }
         return part_of(RooflineGpu, device, **nothing)
     reached = {dtype: ceilings.achievable_tflops(dtype) for dtype in ceilings.gpu.peak_tflops}
     return part_of(
