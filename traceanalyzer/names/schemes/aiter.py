@@ -17,7 +17,7 @@ _EPILOGUE = re.compile(r"(?<![a-z])(silu|gelu|swiglu)(?![a-z])")
 _STAGE_ROLES = {"1": "moe_gate_up", "2": "moe_down"}
 
 
-def _product(view: NameView, scheme: str, text: str = "", **fields: object) -> KernelName:
+def _product(view: NameView, scheme: str, text: str, **fields: object) -> KernelName:
     """Return a product of AITER's; ``text`` says what it does at its end."""
     epilogue = _EPILOGUE.search(text)
     fields |= {"epilogue": epilogue[1] if epilogue else None, "retunable": True, "knob": KNOB, "library": "AITER"}
@@ -97,4 +97,4 @@ def read_flydsl(view: NameView, match: re.Match[str]) -> KernelName:
 )
 def read_hgemm(view: NameView, match: re.Match[str]) -> KernelName:
     """Tile M x N x K, split-K after `SPK`."""
-    return _product(view, "hgemm", **blocks(match.group("m", "n", "k")), split_k=number(match["split"]))
+    return _product(view, "hgemm", "", **blocks(match.group("m", "n", "k")), split_k=number(match["split"]))
