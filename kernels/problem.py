@@ -48,6 +48,12 @@ class Problem:
         """Rows of the activations before they are spread over experts."""
         return self.m // (self.top_k or 1)
 
+    @property
+    def label(self) -> str:
+        """The problem in words, such as ``m=4 n=5760 k=2880 bf16, top 4 of 32 experts``."""
+        experts = f", top {self.top_k} of {self.experts} experts" if self.experts is not None else ""
+        return f"m={self.m} n={self.n} k={self.k} {self.dtype}{experts}"
+
     def with_m(self, m: int) -> Problem:
         """Return the same product with other rows."""
         return replace(self, m=m)

@@ -7,9 +7,9 @@ from importlib import metadata
 
 from traceanalyzer.commands.tune.measure.measuring import (
     Description,
+    MeasuringTask,
     Operation,
     OperationSession,
-    Task,
     local_target,
 )
 from traceanalyzer.commands.tune.measure.timing import GpuTimer
@@ -32,7 +32,7 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
-def gpu_session(open_operation: Callable[[Task], Operation], *packages: str) -> OperationSession:
+def gpu_session(open_operation: Callable[[MeasuringTask], Operation], *packages: str) -> OperationSession:
     """Open operations on the local GPU.
 
     Args:
