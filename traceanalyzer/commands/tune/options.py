@@ -81,7 +81,7 @@ def measure_options(command: F) -> F:
         click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True,
                      help="Samples per candidate and round."),
         click.option("--routing", "routings", multiple=True, default=("uniform",), show_default=True,
-                     help="How rows are spread over experts: uniform, skewed, or rows per expert (3,0,5,...); repeatable."),
+                     help="Rows on experts: uniform, skewed, or rows per expert (3,0,5,...); repeatable."),
         click.option("--concurrency", help="Instead of --m: tokens in the batch; rows follow from top_k."),
         click.option("--m", "m_text", help="Rows, such as 4,16 or 4-32; in a mixture of experts tokens x top_k."),
         click.option("--device", type=click.Choice(("gpu", "interpret")), default="gpu", show_default=True,

@@ -7,6 +7,9 @@ from typing import Annotated, ClassVar
 from traceanalyzer.commands.tune.measure.result import TunedProblem
 from traceanalyzer.declare import Document, Part, told
 
+NO_CODE = "it does not compile, or not in time"
+NO_RANK = "it has no rank"
+
 
 class UntriedValue(Part):
     """A value of an axis that no candidate has."""
@@ -21,27 +24,21 @@ class TuneScreenCandidate(Part):
     config: Annotated[dict[str, int | float | str | bool | None], told("The candidate's meta-parameters.")]
     rank: Annotated[int | None, told("1 is the most promising.", null="it cannot run, or was not compiled in time")]
     fits: Annotated[bool | None, told("Whether it can run.", null="not compiled in time")]
-    registers: Annotated[int | None, told("Registers per thread.", null="it does not compile, or not in time")]
-    spills: Annotated[int | None, told("Registers spilled.", null="it does not compile, or not in time")]
-    shared_bytes: Annotated[
-        int | None, told("Shared memory per thread block.", null="it does not compile, or not in time")
-    ]
+    registers: Annotated[int | None, told("Registers per thread.", null=NO_CODE)]
+    spills: Annotated[int | None, told("Registers spilled.", null=NO_CODE)]
+    shared_bytes: Annotated[int | None, told("Shared memory per thread block.", null=NO_CODE)]
     work_ratio: Annotated[
         float | None,
-        told("Vector work over the least of all candidates.", null="it has no rank", unit="ratio", basis="modelled"),
+        told("Vector work over the least of all candidates.", null=NO_RANK, unit="ratio", basis="modelled"),
     ]
     relative_cost: Annotated[
-        float | None, told("What the rank rests on; smaller is better.", null="it has no rank", basis="modelled")
+        float | None, told("What the rank rests on; smaller is better.", null=NO_RANK, basis="modelled")
     ]
     bytes_in_flight: Annotated[
         float | None,
-        told(
-            "Bytes that the resident programs wait for at once.", null="it has no rank", unit="bytes", basis="modelled"
-        ),
+        told("Bytes that the resident programs wait for at once.", null=NO_RANK, unit="bytes", basis="modelled"),
     ]
-    waves: Annotated[
-        float | None, told("Rounds the GPU needs to run all programs.", null="it has no rank", basis="modelled")
-    ]
+    waves: Annotated[float | None, told("Rounds the GPU needs to run all programs.", null=NO_RANK, basis="modelled")]
     reason: Annotated[str | None, told("Why it has no rank.", null="it has one")]
 
 
