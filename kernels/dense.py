@@ -5,22 +5,11 @@ import torch
 import triton
 import triton.language as tl
 
-from traceanalyzer.kernels.launch import (
-    Case,
-    KernelSpec,
-    Launch,
-    Prepared,
-    scheduled,
-)
+from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, scheduled
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, SearchSpace
 from traceanalyzer.kernels.target import Target
-from traceanalyzer.kernels.tiles import (
-    grouped_tile,
-    load_step,
-    store_tile,
-    sum_splits_kernel,
-)
+from traceanalyzer.kernels.tiles import grouped_tile, load_step, store_tile, sum_splits_kernel
 from traceanalyzer.kernels.traffic import dense_traffic
 
 TORCH_DTYPE = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}

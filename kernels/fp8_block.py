@@ -6,13 +6,7 @@ import triton
 import triton.language as tl
 
 from traceanalyzer.kernels.dense import sum_splits
-from traceanalyzer.kernels.launch import (
-    Case,
-    KernelSpec,
-    Launch,
-    Prepared,
-    scheduled,
-)
+from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, scheduled
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, Constraint, SearchSpace
 from traceanalyzer.kernels.target import Target
@@ -107,7 +101,7 @@ def make_case(problem: Problem, target: Target, device: str, seed: int, routing:
 
 
 def _quantize(values: torch.Tensor, rows: int, storage: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Quantise blocks of ``rows`` x 128: return fp8 of the same shape and the scales, one a block."""
+    """Quantise blocks of ``rows`` x 128: return fp8 of the same shape and the scales, one per block."""
     m, k = values.shape
     padded = torch.nn.functional.pad(values, (0, -k % GROUP, 0, -m % rows))
     blocks = padded.reshape(padded.shape[0] // rows, rows, -1, GROUP)

@@ -7,22 +7,11 @@ from itertools import pairwise
 import torch
 import triton
 
-from traceanalyzer.kernels.launch import (
-    Case,
-    KernelSpec,
-    Launch,
-    Prepared,
-    scheduled,
-)
+from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, scheduled
 from traceanalyzer.kernels.moe import moe_combine_kernel, moe_finish_kernel, moe_kernel
 from traceanalyzer.kernels.mxfp4 import GROUP, dequantize, random_weights
 from traceanalyzer.kernels.problem import Config, Problem
-from traceanalyzer.kernels.routing import (
-    Routing,
-    route,
-    tile_bound,
-    tile_tables,
-)
+from traceanalyzer.kernels.routing import Routing, route, tile_bound, tile_tables
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, Constraint, SearchSpace
 from traceanalyzer.kernels.target import Target
 from traceanalyzer.kernels.traffic import Traffic, grouped_traffic

@@ -132,21 +132,10 @@ def amd_kind(opcode: str) -> str:
     return "memory"
 
 
-_SASS_CONTROL = (
-    "BRA",
-    "EXIT",
-    "NOP",
-    "BAR",
-    "BSSY",
-    "BSYNC",
-    "DEPBAR",
-    "LDGDEPBAR",
-    "WARPSYNC",
-    "CALL",
-    "RET",
-    "YIELD",
+_SASS_CONTROL = frozenset(
+    {"BRA", "EXIT", "NOP", "BAR", "BSSY", "BSYNC", "DEPBAR", "LDGDEPBAR", "WARPSYNC", "CALL", "RET", "YIELD"}
+    | {"ERRBAR", "CCTL", "MEMBAR", "FENCE", "SYNCS", "WARPGROUP", "ACQBULK", "PREEXIT", "NANOSLEEP", "S2UR"}
 )
-_SASS_CONTROL_MORE = ("ERRBAR", "CCTL", "MEMBAR", "FENCE", "SYNCS", "WARPGROUP", "ACQBULK", "PREEXIT", "NANOSLEEP")
 
 
 def sass_kind(opcode: str) -> str:
@@ -160,7 +149,7 @@ def sass_kind(opcode: str) -> str:
         return "shared"
     if stem.startswith(("LDG", "STG", "LD", "ST", "UTMA", "UBLKCP", "RED", "ATOM")) and stem != "LDGDEPBAR":
         return "scalar" if stem.startswith("LDC") else "memory"
-    if stem in _SASS_CONTROL or stem in _SASS_CONTROL_MORE or stem.startswith("U") or stem == "S2UR":
+    if stem in _SASS_CONTROL or stem.startswith("U"):
         return "scalar"
     return "vector"
 

@@ -6,12 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from traceanalyzer.names.cpp_text import NameView
-from traceanalyzer.names.kernel_name import (
-    FAMILY_OF_KIND,
-    ROLE_OF_KIND,
-    Dtypes,
-    KernelName,
-)
+from traceanalyzer.names.kernel_name import FAMILY_OF_KIND, ROLE_OF_KIND, Dtypes, KernelName
 from traceanalyzer.names.vocabulary import POSITION, KindRule, classify
 
 COLUMN_MAJOR = (

@@ -91,8 +91,8 @@ def _readable(view: NameView) -> str:
         inner = _wrapped_mangled(view) if view.is_mangled else _wrapped(view)
         return f"{function}<{inner}>" if inner else function
     if function.startswith("at::native::") and not view.is_mangled:
-        found = _FUNCTOR.search(view.text[:4000], view.text.find(function) + len(function))
-        return f"{function}<{found.group(1)}>" if found else function
+        functor = _FUNCTOR.search(view.text[:4000], view.text.find(function) + len(function))
+        return f"{function}<{functor.group(1)}>" if functor else function
     return function
 
 

@@ -35,7 +35,7 @@ def parse_many(names: Iterable[str]) -> pl.DataFrame:
     """Return one row per distinct name, in order of first appearance.
 
     Columns: the fields of KernelName, with `dtypes` as dtype_output, dtype_activation and dtype_weight, and
-    `normalised`, the key to group by. `num_warps` is null throughout: it belongs to an event.
+    `normalised`, the key to group by. `num_warps` is unknown throughout: it belongs to an event.
     """
     import polars as pl
 

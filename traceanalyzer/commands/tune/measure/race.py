@@ -6,12 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from traceanalyzer.commands.tune.measure.statistics import (
-    CONFIDENCE,
-    Interval,
-    median_interval,
-    ratio_interval,
-)
+from traceanalyzer.commands.tune.measure.statistics import CONFIDENCE, Interval, median_interval, ratio_interval
 from traceanalyzer.kernels.problem import Config
 
 Rounds = Mapping[int, Sequence[float]]

@@ -84,7 +84,7 @@ def _measure_and_show(
     bench: MeasuringBench, todo: Sequence[Job], settings: Settings, output: Path | None, as_json: bool
 ) -> None:
     from traceanalyzer.commands.tune.measure.journal import Journal
-    from traceanalyzer.commands.tune.progress import progress
+    from traceanalyzer.commands.tune.progress_bar import progress
     from traceanalyzer.commands.tune.run import view
     from traceanalyzer.commands.tune.run.compute import measure
     from traceanalyzer.show.terminal import console

@@ -61,7 +61,7 @@ class Screening:
         """Compile the most promising candidates and rank them."""
         from traceanalyzer.commands.tune.compile.candidate_order import preselect
         from traceanalyzer.commands.tune.compile.screen import Compiling, screen
-        from traceanalyzer.commands.tune.progress import progress
+        from traceanalyzer.commands.tune.progress_bar import progress
 
         configs = preselect(problem, pool.configs, spec.traffic, device, self.most or len(pool.configs), pool.named)
         cache = None if self.no_cache else compile_cache()

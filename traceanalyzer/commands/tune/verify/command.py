@@ -51,7 +51,7 @@ def verify(
     from traceanalyzer.commands.tune import view as report
     from traceanalyzer.commands.tune.measure.bench import open_bench, start_worker
     from traceanalyzer.commands.tune.measure.journal import Journal
-    from traceanalyzer.commands.tune.progress import progress
+    from traceanalyzer.commands.tune.progress_bar import progress
     from traceanalyzer.commands.tune.run.compute import Job, Settings, measure
     from traceanalyzer.commands.tune.spec_text import parse_config
     from traceanalyzer.commands.tune.verify.compute import compare

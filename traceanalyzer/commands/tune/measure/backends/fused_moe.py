@@ -1,6 +1,6 @@
 """vLLM's Triton ``fused_experts`` with bf16 or fp16 weights: gate_up, SwiGLU and down in one operation.
 
-The problem names the gate_up product: n = 2 x the intermediate size a rank, k = the hidden size.
+The problem names the gate_up product: n = 2 x the intermediate size per rank, k = the hidden size.
 """
 
 from __future__ import annotations

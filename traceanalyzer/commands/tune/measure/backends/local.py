@@ -23,13 +23,13 @@ def versions(*packages: str) -> dict[str, str]:
     import torch
     import triton
 
-    found: dict[str, str] = {"triton": triton.__version__, "torch": str(torch.__version__)}
+    known: dict[str, str] = {"triton": triton.__version__, "torch": str(torch.__version__)}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            known[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return known
 
 
 def gpu_session(open_operation: Callable[[MeasuringTask], Operation], *packages: str) -> OperationSession:

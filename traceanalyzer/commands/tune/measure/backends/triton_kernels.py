@@ -15,12 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from traceanalyzer.commands.tune.measure.backends.local import gpu_session
-from traceanalyzer.commands.tune.measure.measuring import (
-    MeasuringTask,
-    Operation,
-    Session,
-    local_target,
-)
+from traceanalyzer.commands.tune.measure.measuring import MeasuringTask, Operation, Session, local_target
 from traceanalyzer.kernels import find_kernel
 from traceanalyzer.kernels.launch import Case
 from traceanalyzer.kernels.moe_mxfp4 import ALPHA, LIMIT
