@@ -21,24 +21,11 @@ SUM_BLOCK = 256
 
 @triton.jit
 def dense_kernel(
-    a,
-    b,
-    c,
-    m,
-    n,
-    k,
-    stride_a,
-    stride_b,
-    stride_c,
-    stride_split,
-    block_m: tl.constexpr,
-    block_n: tl.constexpr,
-    block_k: tl.constexpr,
-    split_k: tl.constexpr,
-    group_m: tl.constexpr,
-    even_k: tl.constexpr,
-    precision: tl.constexpr,
-):
+    a, b, c, m, n, k,
+    stride_a, stride_b, stride_c, stride_split,
+    block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, split_k: tl.constexpr,
+    group_m: tl.constexpr, even_k: tl.constexpr, precision: tl.constexpr,
+):  # fmt: skip
     """One program a tile (axis 0) and part of k (axis 1).
 
     a [m, k], b [n, k] -> c [m, n], or with split_k > 1 [split_k, m, n] float32.

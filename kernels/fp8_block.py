@@ -28,29 +28,11 @@ def e4m3_bits_to_fp16(bits):
 
 @triton.jit
 def fp8_block_kernel(
-    a,
-    b,
-    a_scale,
-    b_scale,
-    c,
-    m,
-    n,
-    k,
-    stride_a,
-    stride_b,
-    stride_as,
-    stride_bs,
-    stride_c,
-    stride_split,
-    block_m: tl.constexpr,
-    block_n: tl.constexpr,
-    block_k: tl.constexpr,
-    split_k: tl.constexpr,
-    group_m: tl.constexpr,
-    even_k: tl.constexpr,
-    scale_group: tl.constexpr,
-    from_bytes: tl.constexpr,
-):
+    a, b, a_scale, b_scale, c, m, n, k,
+    stride_a, stride_b, stride_as, stride_bs, stride_c, stride_split,
+    block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, split_k: tl.constexpr,
+    group_m: tl.constexpr, even_k: tl.constexpr, scale_group: tl.constexpr, from_bytes: tl.constexpr,
+):  # fmt: skip
     """One program a tile and part of k.
 
     a [m, k], b [n, k] fp8 (or bytes), a_scale [m, k / 128], b_scale [n / 128, k / 128] float32
