@@ -78,7 +78,7 @@ def collective(name: str, stated: str | None = None) -> Collective | None:
 
 
 def _body(name: str) -> str:
-    """The name without its signature and template arguments, which tell of types and not of the collective."""
+    """Return the name without signature and template arguments, which say types and not the collective."""
     text = name.lower()
     for prefix in ("void ", "__global__ "):
         text = text.removeprefix(prefix)
