@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from docs.generate.markdown import figure, join, note, table
-from traceanalyzer.commands.gpus.view import CONFIDENCE
 from traceanalyzer.hardware import known_gpus
-from traceanalyzer.hardware.gpus import DTYPES
+from traceanalyzer.hardware.gpus import CONFIDENCE, DTYPES
 
 HEAD = """
 # GPUs
