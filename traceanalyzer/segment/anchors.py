@@ -18,7 +18,7 @@ from traceanalyzer.segment.tokens import (
     SAMPLE,
     ByteArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 _STRUCTURE = np.zeros(16, dtype=np.bool_)
@@ -51,7 +51,7 @@ class Anchor:
     tokens: frozenset[int]
 
 
-def find_anchors(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int] = frozenset()) -> list[Anchor]:
+def find_anchors(tokens: IntArray, vocabulary: KernelVocabulary, known: frozenset[int] = frozenset()) -> list[Anchor]:
     """Return the anchors of a step in order of time; linear in its kernels.
 
     Args:
@@ -73,13 +73,13 @@ def find_anchors(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int]
     return [run for run in merged if run.mixes or run.tokens <= serving]
 
 
-def serving_tokens(tokens: IntArray, vocabulary: Vocabulary) -> frozenset[int]:
+def serving_tokens(tokens: IntArray, vocabulary: KernelVocabulary) -> frozenset[int]:
     """Return the tokens that mix or serve a mixer anywhere in a sequence."""
     return frozenset().union(*(anchor.tokens for anchor in find_anchors(tokens, vocabulary) if anchor.mixes))
 
 
 def _contents(
-    tokens: IntArray, first: IntArray, last: IntArray, vocabulary: Vocabulary
+    tokens: IntArray, first: IntArray, last: IntArray, vocabulary: KernelVocabulary
 ) -> list[tuple[int, bool, frozenset[int]]]:
     """Token, whether it mixes, and all tokens of each run; runs of the same kernels share one reading."""
     known: dict[bytes, tuple[int, bool, frozenset[int]]] = {}
@@ -113,7 +113,7 @@ def _between(classes: ByteArray, starts: IntArray, ends: IntArray) -> list[tuple
     return list(zip(*counts, strict=True))
 
 
-def _merge(runs: list[Anchor], between: list[tuple[int, int, int, int]], vocabulary: Vocabulary) -> list[Anchor]:
+def _merge(runs: list[Anchor], between: list[tuple[int, int, int, int]], vocabulary: KernelVocabulary) -> list[Anchor]:
     """Join runs that belong to one block: rope before a projection, a convolution before its scan."""
     merged = runs[:1]
     for run, gap in zip(runs[1:], between, strict=True):
@@ -126,7 +126,7 @@ def _merge(runs: list[Anchor], between: list[tuple[int, int, int, int]], vocabul
     return merged
 
 
-def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int, int], vocabulary: Vocabulary) -> bool:
+def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int, int], vocabulary: KernelVocabulary) -> bool:
     parting, norms, products, bordering = between
     if parting or products > _MERGE_OVER_GEMMS:
         return False
@@ -143,7 +143,7 @@ def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int, int], v
     return not norms
 
 
-def _join_cross_attention(anchors: list[Anchor], classes: ByteArray, vocabulary: Vocabulary) -> list[Anchor]:
+def _join_cross_attention(anchors: list[Anchor], classes: ByteArray, vocabulary: KernelVocabulary) -> list[Anchor]:
     """Join the two attentions of an encoder-decoder's layers: every other gap then has no feed-forward."""
     if len(anchors) < 4:
         return anchors

@@ -24,7 +24,7 @@ from traceanalyzer.segment.tokens import (
     VIEW,
     ByteArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 _LONGEST_STRAY = 4
@@ -34,11 +34,11 @@ _LONGEST_NORM = 64
 
 
 @dataclass(eq=False)
-class Layout:
+class StepLayout:
     """A step's kernels with the positions that borders are found by, each list in order of time."""
 
     tokens: IntArray
-    vocabulary: Vocabulary
+    vocabulary: KernelVocabulary
     classes: ByteArray
     norms: list[int]
     gemms: list[int]
@@ -49,7 +49,7 @@ class Layout:
     usual_head: tuple[int, ...] = field(default=())
 
     @classmethod
-    def of(cls, tokens: IntArray, vocabulary: Vocabulary) -> Layout:
+    def of(cls, tokens: IntArray, vocabulary: KernelVocabulary) -> StepLayout:
         """Index a step's events."""
         classes = vocabulary.classes[tokens]
 
@@ -195,7 +195,7 @@ def _turns(tokens: IntArray, classes: ByteArray) -> list[int]:
     return positions
 
 
-def _after_residual(layout: Layout, start: int, mark: int) -> int:
+def _after_residual(layout: StepLayout, start: int, mark: int) -> int:
     """Skip the residual addition of the part before: an addition ahead of any copy or conversion."""
     adds = layout.vocabulary.adds
     for position in range(start, mark):
@@ -208,7 +208,7 @@ def _after_residual(layout: Layout, start: int, mark: int) -> int:
     return start
 
 
-def head_of_norm(layout: Layout, mark: int, usual: tuple[int, ...]) -> int:
+def head_of_norm(layout: StepLayout, mark: int, usual: tuple[int, ...]) -> int:
     """Return where the norm with its heart at `mark` starts: as far back as it looks like the usual one."""
     if not usual:
         return mark
@@ -220,7 +220,7 @@ def head_of_norm(layout: Layout, mark: int, usual: tuple[int, ...]) -> int:
     return position
 
 
-def matching_end(layout: Layout, start: int, peers: list[tuple[int, int]]) -> int:
+def matching_end(layout: StepLayout, start: int, peers: list[tuple[int, int]]) -> int:
     """Return where the events from `start` on stop matching one of the peers (start, end)."""
     best = 0
     for first, last in peers:
@@ -232,7 +232,7 @@ def matching_end(layout: Layout, start: int, peers: list[tuple[int, int]]) -> in
     return start + best
 
 
-def tail_end(layout: Layout, anchor_end: int, starts: list[int], ends: list[int]) -> int:
+def tail_end(layout: StepLayout, anchor_end: int, starts: list[int], ends: list[int]) -> int:
     """Return where the last block ends when no final norm shows: where it stops matching a block before it."""
     peers = []
     whole = min(len(starts), len(ends))

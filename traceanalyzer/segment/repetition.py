@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceanalyzer.segment.block_borders import Layout, matching_end
+from traceanalyzer.segment.block_borders import StepLayout, matching_end
 from traceanalyzer.segment.confidence import rate
 from traceanalyzer.segment.cut import Cut, cut_from_spans, no_blocks
 from traceanalyzer.segment.tokens import (
@@ -15,14 +15,14 @@ from traceanalyzer.segment.tokens import (
     GEMM,
     NORM,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 _LEAST_SIMILAR = 0.75
 _LARGEST_LOOK_BACK = 4096
 
 
-def find_repetition(tokens: IntArray, vocabulary: Vocabulary) -> Cut:
+def find_repetition(tokens: IntArray, vocabulary: KernelVocabulary) -> Cut:
     """Cut a step by its repetition; no blocks where it has none worth the name.
 
     The count of blocks is the number of occurrences that most kernels share. One pass over the distinct tokens
@@ -31,7 +31,7 @@ def find_repetition(tokens: IntArray, vocabulary: Vocabulary) -> Cut:
     anchors = _anchors(tokens, vocabulary)
     if anchors is None:
         return no_blocks(len(tokens))
-    layout = Layout.of(tokens, vocabulary)
+    layout = StepLayout.of(tokens, vocabulary)
     starts = _starts(layout, anchors)
     peers = list(pairwise(starts))[-3:]
     ends = [*starts[1:], matching_end(layout, starts[-1], peers)]
@@ -41,7 +41,7 @@ def find_repetition(tokens: IntArray, vocabulary: Vocabulary) -> Cut:
     return Cut(cut.block_of, cut.count, round(0.7 * rate(tokens, starts, ends, 1.0, 0.5), 3))
 
 
-def _anchors(tokens: IntArray, vocabulary: Vocabulary) -> IntArray | None:
+def _anchors(tokens: IntArray, vocabulary: KernelVocabulary) -> IntArray | None:
     """Positions of the kernel that stands for the blocks, or null without a repetition."""
     distinct, first, counts = np.unique(tokens, return_index=True, return_counts=True)
     repeated = counts >= 2
@@ -65,7 +65,7 @@ def _anchors(tokens: IntArray, vocabulary: Vocabulary) -> IntArray | None:
     return where
 
 
-def _starts(layout: Layout, anchors: IntArray) -> list[int]:
+def _starts(layout: StepLayout, anchors: IntArray) -> list[int]:
     """Step back from the anchors as long as they all see the same kernel; stop ahead of a collective."""
     tokens, classes = layout.tokens, layout.classes
     room = min(int(anchors[0]), int(np.diff(anchors).min()) - 1, _LARGEST_LOOK_BACK)

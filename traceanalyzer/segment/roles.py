@@ -23,26 +23,9 @@ from traceanalyzer.segment.tokens import (
     VIEW,
     ByteArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
-
-ROLES = (
-    *(
-        "norm",
-        "qkv_proj",
-        "rope",
-        "kv_write",
-        "attention",
-        "o_proj",
-        "router",
-        "moe_routing",
-        "moe_gate_up",
-        "moe_down",
-    ),
-    *("moe_combine", "gate_up", "down", "activation", "quantize", "communication", "copy", "embedding", "lm_head"),
-    *("sampler", "other"),
-)
-"""Every role there is."""
+from traceanalyzer.words import ROLES
 
 _WRITES = re.compile(r"scatter|index_put|index_copy|index_fill", re.IGNORECASE)
 """Index kernels that write somewhere instead of reading."""
@@ -61,7 +44,7 @@ def role_codes(roles: list[str]) -> ByteArray:
     return np.array([_CODES[role] for role in roles], dtype=np.int8)
 
 
-def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
+def block_roles(tokens: IntArray, vocabulary: KernelVocabulary) -> list[str]:
     """Return the role of each kernel of a block, in order of start.
 
     Products before the mixing of tokens project queries, keys and values, those after it up to the next norm or
@@ -125,7 +108,7 @@ def _output_products(block: _Block, after: list[int], end: int) -> list[int]:
     return near
 
 
-def _ends_attention(block: _Block, tokens: list[int], product: int, vocabulary: Vocabulary) -> bool:
+def _ends_attention(block: _Block, tokens: list[int], product: int, vocabulary: KernelVocabulary) -> bool:
     """Whether a product follows an attention and has a norm behind it: self attention ahead of cross attention."""
     near = (p for p in range(product - 1, -1, -1) if block.classes[p] in (NORM, MIXER))
     before = next(near, None)
@@ -135,7 +118,7 @@ def _ends_attention(block: _Block, tokens: list[int], product: int, vocabulary: 
     return vocabulary.mixers[tokens[before]] == "attention"
 
 
-def _feed_forward(block: _Block, products: list[int], vocabulary: Vocabulary) -> None:
+def _feed_forward(block: _Block, products: list[int], vocabulary: KernelVocabulary) -> None:
     products = [p for p in products if block.roles[p] is None]
     routed = block.at(ROUTE, EXPERT)
     if not routed:
@@ -155,7 +138,7 @@ def _feed_forward(block: _Block, products: list[int], vocabulary: Vocabulary) ->
         _up_and_down(block, products, "moe_gate_up", "moe_down")
 
 
-def _shared_gate(block: _Block, products: list[int], vocabulary: Vocabulary) -> int | None:
+def _shared_gate(block: _Block, products: list[int], vocabulary: KernelVocabulary) -> int | None:
     """The product to a single column that weighs the shared experts' output, ahead of them or behind.
 
     A sigmoid follows it at once; where that is fused into something later, it is a product behind their down
@@ -175,7 +158,7 @@ def _shared_gate(block: _Block, products: list[int], vocabulary: Vocabulary) -> 
     return None if separate or EXPERT in block.classes[before[0] : later[1]] else later[1]
 
 
-def _next(block: _Block, product: int, vocabulary: Vocabulary) -> int:
+def _next(block: _Block, product: int, vocabulary: KernelVocabulary) -> int:
     """The first kernel behind a product that does work of its own; the product where there is none."""
     behind = range(product + 1, len(block.tokens))
     return next((p for p in behind if block.classes[p] != VIEW and not vocabulary.helpers[block.tokens[p]]), product)
@@ -231,7 +214,7 @@ def _experts(block: _Block) -> None:
         block.roles[p] = "moe_down" if down else "moe_gate_up"
 
 
-def _fill(block: _Block, tokens: list[int], vocabulary: Vocabulary) -> None:
+def _fill(block: _Block, tokens: list[int], vocabulary: KernelVocabulary) -> None:
     """Give the pieces of an unfused norm its role, and a GEMM's helper that of its GEMM."""
     for heart in [p for p, token in enumerate(tokens) if vocabulary.bare_norm[token]]:
         start = end = heart
@@ -248,7 +231,7 @@ def _fill(block: _Block, tokens: list[int], vocabulary: Vocabulary) -> None:
             block.roles[p] = block.roles[p - 1]
 
 
-def _between_products(block: _Block, vocabulary: Vocabulary) -> None:
+def _between_products(block: _Block, vocabulary: KernelVocabulary) -> None:
     """What computes between gate_up and down is the activation, what sorts between router and experts routes."""
     for start, end, role in _stretches(block.roles):
         for p in range(start + 1, end):
@@ -260,15 +243,17 @@ def _between_products(block: _Block, vocabulary: Vocabulary) -> None:
 def _stretches(roles: list[str | None]) -> list[tuple[int, int, str]]:
     """The stretches from each gate_up to a down right behind it, and from the router to the first expert."""
     products = [(p, role) for p, role in enumerate(roles) if role in ("gate_up", "down")]
-    found = [(a, b, "activation") for (a, one), (b, two) in pairwise(products) if (one, two) == ("gate_up", "down")]
+    stretches = [(a, b, "activation") for (a, one), (b, two) in pairwise(products) if (one, two) == ("gate_up", "down")]
     router = next((p for p, role in enumerate(roles) if role == "router"), None)
     if router is not None:
         expert = next((p for p, role in enumerate(roles) if role == "moe_gate_up" and p > router), router)
-        found.append((router, expert, "moe_routing"))
-    return found
+        stretches.append((router, expert, "moe_routing"))
+    return stretches
 
 
-def outer_roles(tokens: IntArray, durations: IntArray, block_of: IntArray, vocabulary: Vocabulary) -> dict[int, str]:
+def outer_roles(
+    tokens: IntArray, durations: IntArray, block_of: IntArray, vocabulary: KernelVocabulary
+) -> dict[int, str]:
     """Return the role of each kernel of a step that is in no block, by its position.
 
     A gather ahead of a pass through the model is the embedding. Behind one, the longest matrix product is lm_head
@@ -278,16 +263,16 @@ def outer_roles(tokens: IntArray, durations: IntArray, block_of: IntArray, vocab
     """
     if block_of.max(initial=-1) < 0:
         return {position: vocabulary.roles[token] or "other" for position, token in enumerate(tokens.tolist())}
-    found: dict[int, str] = {}
+    roles: dict[int, str] = {}
     runs = _outside(block_of)
     for number, part in enumerate(runs):
         sampling = np.flatnonzero(vocabulary.classes[tokens[part]] == SAMPLE)
         last = int(sampling[-1]) + 1 if len(sampling) else 0
         turn = 0 if number == 0 else len(part) if number == len(runs) - 1 else last
         behind, ahead = part[:turn], part[turn:]
-        found.update(zip(behind.tolist(), _behind(tokens[behind], durations[behind], vocabulary), strict=True))
-        found.update(zip(ahead.tolist(), _ahead(tokens[ahead], vocabulary), strict=True))
-    return found
+        roles.update(zip(behind.tolist(), _behind(tokens[behind], durations[behind], vocabulary), strict=True))
+        roles.update(zip(ahead.tolist(), _ahead(tokens[ahead], vocabulary), strict=True))
+    return roles
 
 
 def _outside(block_of: IntArray) -> list[IntArray]:
@@ -303,7 +288,7 @@ def _outside(block_of: IntArray) -> list[IntArray]:
     return [outside[run == number] for number in range(count + 1) if number in (0, count) or (run == number).any()]
 
 
-def _ahead(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
+def _ahead(tokens: IntArray, vocabulary: KernelVocabulary) -> list[str]:
     """Roles ahead of a pass: its last gather is the embedding, and so are others by the same kernel."""
     roles = [vocabulary.roles[token] for token in tokens.tolist()]
     gathers = np.flatnonzero(vocabulary.classes[tokens] == EMBED)
@@ -315,7 +300,7 @@ def _ahead(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
     return [role or "other" for role in roles]
 
 
-def _behind(tokens: IntArray, durations: IntArray, vocabulary: Vocabulary) -> list[str]:
+def _behind(tokens: IntArray, durations: IntArray, vocabulary: KernelVocabulary) -> list[str]:
     classes = vocabulary.classes[tokens]
     roles: list[str | None] = [vocabulary.roles[token] for token in tokens.tolist()]
     products = np.flatnonzero(classes == GEMM)
@@ -336,6 +321,6 @@ def _behind(tokens: IntArray, durations: IntArray, vocabulary: Vocabulary) -> li
     return [role or "other" for role in roles]
 
 
-def _near_norm(position: int, tokens: IntArray, vocabulary: Vocabulary) -> bool:
+def _near_norm(position: int, tokens: IntArray, vocabulary: KernelVocabulary) -> bool:
     near = tokens[max(position - 16, 0) : position + 17]
     return bool(vocabulary.bare_norm[near].any())

@@ -34,7 +34,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepEvents:
     """A step before its blocks are known. `events` are positions within the device's events."""
 
     events: IntArray
@@ -97,9 +97,9 @@ def read_marks(trace: Trace) -> list[Mark]:
 
 
 def _annotated(trace: Trace) -> list[Mark]:
-    found = _host_events(trace, ("user_annotation", "cpu_op"), ANNOTATION_PATTERN)
+    events = _host_events(trace, ("user_annotation", "cpu_op"), ANNOTATION_PATTERN)
     marks = []
-    for start, dur, name, thread in found.iter_rows():
+    for start, dur, name, thread in events.iter_rows():
         marker = read_marker(name)
         if marker is not None:
             marks.append(Mark(start, start + dur, name, thread, marker))
@@ -107,8 +107,8 @@ def _annotated(trace: Trace) -> list[Mark]:
 
 
 def _python(trace: Trace) -> list[Mark]:
-    found = _host_events(trace, ("python_function",), PYTHON_PATTERN)
-    rows = [(python_rank(name), start, dur, name, thread) for start, dur, name, thread in found.iter_rows()]
+    events = _host_events(trace, ("python_function",), PYTHON_PATTERN)
+    rows = [(python_rank(name), start, dur, name, thread) for start, dur, name, thread in events.iter_rows()]
     ranks = [row[0] for row in rows if row[0] is not None]
     best = min(ranks, default=None)
     return [
@@ -167,7 +167,7 @@ def marks_for(marks: list[Mark], threads: set[str]) -> list[Mark]:
     return own or marks
 
 
-def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
+def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
     """Give every launched event to a mark, where engines share a device to one of the thread that launched it.
 
     Two engines in one process launch at the same time, from a thread each: then the marks of a thread are its
@@ -185,7 +185,7 @@ def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
     shares = np.bincount(owner[events["launch_thread"].is_not_null().to_numpy()], minlength=len(marked))
     if shares.min() < _LEAST_SHARE * shares.sum():
         return place_by_marks(events, marks)
-    steps: list[Step] = []
+    steps: list[StepEvents] = []
     for thread, number in code.items():
         where = np.flatnonzero(owner == number)
         own = place_by_marks(events[where], [mark for mark in marks if mark.thread == thread])
@@ -198,10 +198,10 @@ def _at_once(marks: list[Mark]) -> bool:
     return any(two.start < one.end and one.thread != two.thread for one, two in pairwise(marks))
 
 
-def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
+def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
     """Give every launched event to the mark whose window holds its launch; windows run to the next mark.
 
-    Python frames that launched nothing are no steps. Events without a launch are left to `orphans`.
+    Python frames that launched nothing are no steps. Events without a launch are left to `unlaunched`.
     """
     launch = events["launch_ns"].fill_null(-(2**62)).to_numpy()
     launched = events["launch_ns"].is_not_null().to_numpy()
@@ -221,14 +221,14 @@ def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
     bounds = np.searchsorted(index[order], np.arange(-1, len(marks) + 1))
     early = order[bounds[0] : bounds[1]]
     if len(early):
-        steps.append(Step(early, marks[0].marker.source, complete=False))
+        steps.append(StepEvents(early, marks[0].marker.source, complete=False))
     for number, mark in enumerate(marks):
         own = order[bounds[number + 1] : bounds[number + 2]]
         following = int(starts[number + 1]) if number + 1 < len(marks) else 2**62
         if len(own):
             marker = mark.marker
             steps.append(
-                Step(
+                StepEvents(
                     own,
                     marker.source,
                     mark.label,
@@ -256,7 +256,7 @@ def unlaunched(events: pl.DataFrame) -> tuple[IntArray, IntArray]:
     return leading, missing[missing > first]
 
 
-def split_unmarked(steps: list[Step], tokens: IntArray, computes: BoolArray) -> list[Step]:
+def split_unmarked(steps: list[StepEvents], tokens: IntArray, computes: BoolArray) -> list[StepEvents]:
     """Split off steps that follow a marked one in its window but lack a marker of their own.
 
     An engine writes its marker when the step ends; a profiler stopped before leaves only the kernels. Such a
@@ -270,7 +270,7 @@ def split_unmarked(steps: list[Step], tokens: IntArray, computes: BoolArray) -> 
     shapes = {tokens[step.events].tobytes() for step in steps if step.complete and step.phase != "dummy"}
     known = [np.frombuffer(shape, dtype=np.int64) for shape in shapes]
     known = [shape for shape in known if computes[shape].any()]
-    result: list[Step] = []
+    result: list[StepEvents] = []
     for step in steps:
         own = tokens[step.events]
         pieces = _pieces(own, known) if step.label is not None and len(known) < 64 else []
@@ -284,7 +284,7 @@ def split_unmarked(steps: list[Step], tokens: IntArray, computes: BoolArray) -> 
             if number == 0:
                 result.append(replace(step, events=events))
             else:
-                result.append(Step(events, step.source, complete=whole))
+                result.append(StepEvents(events, step.source, complete=whole))
     return result
 
 

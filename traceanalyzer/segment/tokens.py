@@ -52,7 +52,7 @@ _NEAR = 4
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class KernelVocabulary:
     """What is known of each token.
 
     Attributes:
@@ -137,7 +137,7 @@ def _promote_softmax(tokens: IntArray, words: list[_Word]) -> list[_Word]:
     return promoted
 
 
-def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
+def encode(column: pl.Series) -> tuple[IntArray, KernelVocabulary]:
     """Return the token of each name in a column, and the vocabulary.
 
     Args:
@@ -160,7 +160,7 @@ def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
     tokens = column_tokens.to_numpy().astype(np.int64, copy=False)
     if not any(word.kind == MIXER for word in words):
         words = _promote_softmax(tokens, words)
-    return tokens, Vocabulary(
+    return tokens, KernelVocabulary(
         names=tuple(normal),
         roles=tuple(word.role for word in words),
         mixers=tuple(word.mixer for word in words),

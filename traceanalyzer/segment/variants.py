@@ -17,7 +17,7 @@ from traceanalyzer.segment.tokens import (
     ROUTE,
     BoolArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 Content: TypeAlias = "tuple[tuple[int, int], ...]"
@@ -40,7 +40,7 @@ class Kinds:
     period: int | None
 
 
-def tell_apart(blocks: list[IntArray], durations: list[IntArray], vocabulary: Vocabulary) -> Kinds:
+def tell_apart(blocks: list[IntArray], durations: list[IntArray], vocabulary: KernelVocabulary) -> Kinds:
     """Group a step's blocks.
 
     Args:
@@ -82,19 +82,19 @@ def _without_strays(contents: dict[bytes, Counter[int]], counts: Counter[bytes])
     return cleaned
 
 
-def _mixer(block: IntArray, vocabulary: Vocabulary) -> str | None:
+def _mixer(block: IntArray, vocabulary: KernelVocabulary) -> str | None:
     kinds = {vocabulary.mixers[token] for token in block.tolist()}
     return next((name for name in ("linear", "mamba", "attention") if name in kinds), None)
 
 
-def _feed_forward(block: IntArray, vocabulary: Vocabulary) -> str | None:
+def _feed_forward(block: IntArray, vocabulary: KernelVocabulary) -> str | None:
     classes = vocabulary.classes[block]
     if _ROUTED[classes].any():
         return "moe"
     return "dense" if vocabulary.activates[block].any() else None
 
 
-def _models(blocks: list[IntArray], mixers: list[str | None], vocabulary: Vocabulary) -> list[int | None]:
+def _models(blocks: list[IntArray], mixers: list[str | None], vocabulary: KernelVocabulary) -> list[int | None]:
     """Number the models that the attention blocks belong to, null for other blocks.
 
     A vision tower ahead of a language model (or a draft behind it) has attention kernels that the other lacks, and
@@ -157,7 +157,7 @@ def smallest_period(keys: Sequence[object]) -> int | None:
     return period if 0 < period <= len(rest) // 2 else None
 
 
-class Labels:
+class VariantLabels:
     """Short names for variants: A, B, ... in order of appearance within a phase."""
 
     def __init__(self) -> None:
