@@ -1,4 +1,4 @@
-"""The product's fixed words: phases, sections, roles, groupings. The one place of its vocabulary; imports nothing else."""
+"""The product's fixed words: phases, sections, roles, groupings. Imports only typing."""
 
 from __future__ import annotations
 

@@ -181,15 +181,20 @@ def _usual(gaps: list[_Gap], first_token: int, last_token: int) -> _Usual:
     # Models with several kinds of layer have other counts for each: the ends are compared with their own kind.
     to_first = [gap for gap in gaps if gap.after == first_token] or gaps
     from_last = [gap for gap in gaps if gap.before == last_token] or gaps
-    with_reach = [gap for gap in to_first if gap.reach > 0]
+    with_reach = _reaching(to_first)
     if len(with_reach) * 2 > len(to_first):
-        seen = from_last if any(gap.reach > 0 for gap in from_last) else gaps
-        inside_last = _mode(gap.inside - gap.reach for gap in seen if gap.reach > 0)
+        seen = _reaching(from_last) or _reaching(gaps)
+        inside_last = _mode(gap.inside - gap.reach for gap in seen)
         return _Usual(gaps, True, _mode(gap.reach for gap in with_reach), inside_last)
     # Without a feed-forward to part them, all marks of a gap may open the next block.
     reach = _mode(gap.inside for gap in to_first)
     inside_last = _mode(gap.inside for gap in from_last) - reach
     return _Usual([replace(gap, reach=gap.inside) for gap in gaps], False, reach, inside_last)
+
+
+def _reaching(gaps: list[_Gap]) -> list[_Gap]:
+    """The gaps in which marks follow the feed-forward's end."""
+    return [gap for gap in gaps if gap.reach > 0]
 
 
 def _planned(marks: list[int], usual: _Usual, skip: int, first: int, cost: float) -> _Plan:

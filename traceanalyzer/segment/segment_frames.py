@@ -15,7 +15,7 @@ from traceanalyzer.segment.tokens import ByteArray, IntArray
 from traceanalyzer.words import ROLES
 
 _STRAY_SHARE = 0.1
-"""Kernel time of a step that stray early events may have at most."""
+"""Kernel time of a step that stray early events may have at most. Chosen, not fitted."""
 
 
 @dataclass(frozen=True, eq=False)

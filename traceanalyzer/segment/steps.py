@@ -19,7 +19,14 @@ from traceanalyzer.segment.tokens import BoolArray, IntArray
 from traceanalyzer.trace import Trace
 
 _LEAST_SHARE = 0.1
-"""Share of a device's events that a thread must have launched to be an engine of its own."""
+"""Share of a device's events that a thread must have launched to be an engine of its own.
+Chosen, not fitted: two engines that share a device each launch far more, helper threads far less."""
+_GRAPH_FROM = 8
+"""Events of one launch above which it was a graph's, whatever the call is named. Chosen, not fitted."""
+_MOST_SHAPES = 64
+"""Distinct kernel sequences from which on windows are not searched for several steps; bounds the work."""
+_NEVER = 2**62
+"""Later than any event, in ns; negative, before any."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ def with_launches(trace: Trace) -> pl.DataFrame:
         .join(launches, on="correlation", how="left", maintain_order="left")
         .with_columns(
             graph=pl.col("calls_graph").fill_null(False)
-            | (pl.col("correlation").is_not_null() & (pl.len().over("correlation", "device") > 8)),
+            | (pl.col("correlation").is_not_null() & (pl.len().over("correlation", "device") > _GRAPH_FROM)),
             launch_id=pl.col("correlation"),
         )
         .drop("calls_graph")
@@ -178,7 +185,7 @@ def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents
     marked = sorted({mark.thread for mark in marks})
     code = {thread: number for number, thread in enumerate(marked)}
     starts = np.array([mark.start for mark in marks], dtype=np.int64)
-    before = np.searchsorted(starts, events["launch_ns"].fill_null(-(2**62)).to_numpy(), side="right") - 1
+    before = np.searchsorted(starts, events["launch_ns"].fill_null(-_NEVER).to_numpy(), side="right") - 1
     nearest = np.array([code[mark.thread] for mark in marks])[np.maximum(before, 0)]
     launching = events["launch_thread"].replace_strict(code, default=-1, return_dtype=pl.Int64).to_numpy()
     owner = np.where(launching >= 0, launching, nearest)
@@ -190,7 +197,7 @@ def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents
         where = np.flatnonzero(owner == number)
         own = place_by_marks(events[where], [mark for mark in marks if mark.thread == thread])
         steps += [replace(step, events=where[step.events]) for step in own]
-    return sorted(steps, key=lambda step: step.window or (-(2**62), 0))
+    return sorted(steps, key=lambda step: step.window or (-_NEVER, 0))
 
 
 def _at_once(marks: list[Mark]) -> bool:
@@ -203,7 +210,7 @@ def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
 
     Python frames that launched nothing are no steps. Events without a launch are left to `unlaunched`.
     """
-    launch = events["launch_ns"].fill_null(-(2**62)).to_numpy()
+    launch = events["launch_ns"].fill_null(-_NEVER).to_numpy()
     launched = events["launch_ns"].is_not_null().to_numpy()
     starts = np.array([mark.start for mark in marks], dtype=np.int64)
     if marks and marks[0].marker.source == "python":
@@ -214,6 +221,8 @@ def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
         starts = starts[busy]
     if not marks:
         return []
+    # index[e] is the mark of event e: -1 before the first mark, -2 without a launch. Sorted by it, each mark's events
+    # are one stretch; the sort is stable, so they stay in order of time.
     index = np.searchsorted(starts, launch, side="right") - 1
     index[~launched] = -2
     steps = []
@@ -224,7 +233,7 @@ def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
         steps.append(StepEvents(early, marks[0].marker.source, complete=False))
     for number, mark in enumerate(marks):
         own = order[bounds[number + 1] : bounds[number + 2]]
-        following = int(starts[number + 1]) if number + 1 < len(marks) else 2**62
+        following = int(starts[number + 1]) if number + 1 < len(marks) else _NEVER
         if len(own):
             marker = mark.marker
             steps.append(
@@ -273,7 +282,7 @@ def split_unmarked(steps: list[StepEvents], tokens: IntArray, computes: BoolArra
     result: list[StepEvents] = []
     for step in steps:
         own = tokens[step.events]
-        pieces = _pieces(own, known) if step.label is not None and len(known) < 64 else []
+        pieces = _pieces(own, known) if step.label is not None and len(known) < _MOST_SHAPES else []
         if len(pieces) < 2:
             result.append(step)
             continue

@@ -20,7 +20,8 @@ from traceanalyzer.segment.tokens import (
 )
 
 _LEAST_OVERLAP = 0.3
-"""Share of a stream's kernels that must run while the other stream's do; a path that hops has next to none."""
+"""Share of a stream's kernels that must run while the other stream's do; a path that hops has next to none.
+Chosen, not fitted."""
 _WORK = (NORM, GEMM, EXPERT, MIXER, COMM)
 """Kernels whose overlap counts. One batch computes while the other communicates, so collectives are among them."""
 
