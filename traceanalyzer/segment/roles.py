@@ -40,7 +40,7 @@ Chosen, not fitted."""
 _NORM_REACH = 16
 """Kernels to either side of a norm's heart that may be pieces of it. Chosen, not fitted."""
 
-_CODES = {role: code for code, role in enumerate(ROLES)}
+_CODES: dict[str, int] = {role: code for code, role in enumerate(ROLES)}
 
 
 def role_codes(roles: list[str]) -> ByteArray:
