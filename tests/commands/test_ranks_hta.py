@@ -11,7 +11,7 @@ import pytest
 from synthetic import generate, write
 from synthetic.models import llama_decode
 from synthetic.ranks import JobSpec, generate_job, write_job
-from tests.support.places import CASES
+from tests.support.places import CASES, TRACES
 from traceanalyzer.commands.ranks.compute import compare
 from traceanalyzer.commands.ranks.hta import second_opinion
 from traceanalyzer.commands.ranks.result import SecondOpinion
@@ -101,8 +101,8 @@ def test_queue_lengths_and_idle_causes_are_given() -> None:
     assert not any("fails" in note for note in theirs.notes)
 
 
-def test_cpu_traces_have_nothing_to_show(shared: Path) -> None:
-    found = compare(open_traces(shared / "traces" / "cpu" / "llama_24_vllm_compiled_tp2_gloo", cache=False))
+def test_cpu_traces_have_nothing_to_show() -> None:
+    found = compare(open_traces(TRACES / "llama_24_vllm_compiled_tp2_gloo", cache=False))
     theirs = second_opinion(found)
     assert theirs.temporal == []
     assert theirs.notes
