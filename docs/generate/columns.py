@@ -19,13 +19,13 @@ HEAD = """
 
 ## Frames of the library
 
-Polars frames. Times are Int64 nanoseconds, means Float64; names end in the unit. Null is unknown.
+Polars frames. Times are Int64 nanoseconds, means Float64; names end in the unit. Unknown is null.
 """
 
 CSV_HEAD = """
 ## CSV output
 
-`--csv` prints a header line and a row a line; an empty field is null. Columns are in this order. Times are µs. `export
+`--csv` prints a header line and one row per line; an empty field is unknown. Columns are in this order. Times are µs. `export
 csv`, `export parquet` and `export xlsx` write the same tables.
 """
 
