@@ -1,1 +1,1 @@
-"""The trace and its tables in files for other programs."""
+"""``traceanalyzer export``."""

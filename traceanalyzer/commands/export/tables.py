@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +13,11 @@ from traceanalyzer.commands.blocks import view as blocks_view
 from traceanalyzer.commands.hotspots.compute import hotspots
 from traceanalyzer.commands.hotspots.result import HotspotRow
 from traceanalyzer.commands.hotspots.view import rows_of_ranking
-from traceanalyzer.commands.idle import view as idle_view
 from traceanalyzer.commands.idle.compute import idle
-from traceanalyzer.commands.roofline import view as roofline_view
-from traceanalyzer.declare import csv_columns
+from traceanalyzer.commands.idle.result import IdleGap
+from traceanalyzer.commands.roofline.result import RooflineRow
+from traceanalyzer.commands.roofline.view import rows_of_roofline
+from traceanalyzer.declare import Part, csv_columns, rows_of
 from traceanalyzer.discovery import bare_analyses
 from traceanalyzer.roofline import Request, Roofline, RooflineError
 from traceanalyzer.roofline.attempt import roofline_or_reason
@@ -85,7 +86,7 @@ def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | N
         ),
         "kernels": lambda: _ranking(trace, "kernel", stated.phase, held),
         "roles": lambda: _ranking(trace, "role", stated.phase, held),
-        "gaps": lambda: TableData("gaps", idle_view.CSV_COLUMNS, tuple(idle_view.document(idle(trace))["gaps"])),
+        "gaps": lambda: _table("gaps", IdleGap, rows_of(IdleGap, idle(trace).gaps)),
         "roofline": lambda: _roofline(trace, stated),
         "events": lambda: TableData("events", EVENT_COLUMNS, tuple(_events(cut))),
     }
@@ -102,15 +103,17 @@ def _ranking(trace: Trace, by: str, phase: str | None, held: Roofline | None) ->
     """Rows as ``hotspots`` gives them, by time, with what the roofline of the same steps says of them."""
     ranking = hotspots(trace, by=by, phase=phase)
     bounds = bounds_by(held, by) if held is not None else {}
-    rows = rows_of_ranking(ranking.rows, {}, bounds)
-    return TableData(f"{by}s", csv_columns(HotspotRow), tuple(msgspec.structs.asdict(row) for row in rows))
+    return _table(f"{by}s", HotspotRow, rows_of_ranking(ranking.rows, {}, bounds))
+
+
+def _table(name: str, part: type[Part], rows: Sequence[Part]) -> TableData:
+    """Return declared rows with the columns that their CSV has."""
+    return TableData(name, csv_columns(part), tuple(msgspec.structs.asdict(row) for row in rows))
 
 
 def _roofline(trace: Trace, request: Request) -> TableData | None:
     held = roofline_or_reason(trace, request)[0]
-    if held is None:
-        return None
-    return TableData("roofline", roofline_view.CSV_COLUMNS, tuple(roofline_view.csv_rows(held)))
+    return None if held is None else _table("roofline", RooflineRow, rows_of_roofline(held))
 
 
 def _events(cut: Segmentation) -> list[dict[str, Any]]:

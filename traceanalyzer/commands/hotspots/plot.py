@@ -1,4 +1,4 @@
-"""Kernels, roles or families by time: one bar each, the name above its bar."""
+"""Kernels, roles or families by time: one bar each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceanalyzer.names import short_name
 from traceanalyzer.show.plots import style
 from traceanalyzer.show.plots.bars import Bar, time_bars
 from traceanalyzer.show.plots.legend import LegendEntry
-from traceanalyzer.wording import plural
+from traceanalyzer.wording import plural, step_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +36,7 @@ def kernels_by_time(
         ranking: the ranking.
         by: what a row of it is: kernel, role or family.
         limit: bars; further rows are summed in one.
-        title: what stands above; None for the usual.
+        title: the title; None for the usual one.
         width: of the figure, inches.
     """
     column = "per_step_ns" if ranking.steps and ranking.rows["per_step_ns"].sum() else "total_ns"
@@ -80,4 +80,4 @@ def _entries(bars: Sequence[Bar]) -> list[LegendEntry]:
 def _title(ranking: Hotspots, by: str, column: str) -> str:
     if column == "total_ns" and not ranking.phase:
         return f"Kernel time in the trace, by {by}"
-    return f"Kernel time per {ranking.phase + ' ' if ranking.phase else ''}step, by {by}"
+    return f"Kernel time per {step_of(ranking.phase)}, by {by}"

@@ -1,4 +1,4 @@
-"""Idle time: a bar for each kernel that ends gaps, coloured by what the GPU waited for."""
+"""Idle time: one bar per kernel that ends gaps, coloured by their cause."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LOOKS = {"host": (style.VERMILION, ""), "device": (style.BLUE, ""), "unknown": (
 MEANINGS = {"host": "launched late by the host", "device": "queued on the GPU", "unknown": "launch not recorded"}
 
 
-def gaps_by_kernel(idle: Idle, limit: int = MOST_BARS) -> Figure:
+def gaps_by_kernel(waits: Idle, limit: int = MOST_BARS) -> Figure:
     """Draw the time in gaps by the kernel that ends them, largest first; all further ones are one bar.
 
     Where no GPU work was recorded there are no bars, and the reason instead.
     """
-    rows = idle.by_kernel
+    rows = waits.by_kernel
     total = int(rows["total_ns"].sum())
     bars = [
         Bar(f"{short_name(row['after'], NAME_LENGTH)}  ({row['place']})", row["total_ns"], *LOOKS[row["cause"]])
@@ -34,9 +34,9 @@ def gaps_by_kernel(idle: Idle, limit: int = MOST_BARS) -> Figure:
     rest = rows.slice(limit)
     if rest.height:
         bars.append(Bar(plural(rest.height, "more row"), float(rest["total_ns"].sum()), style.GRID))
-    known = not idle.totals.is_empty()
+    known = not waits.totals.is_empty()
     title = f"Gaps on the GPU: {duration(total) if known else 'unknown'}, by the kernel that ends them"
-    nothing = "no gaps" if known else "; ".join(warning.message for warning in idle.warnings)
+    nothing = "no gaps" if known else "; ".join(warning.message for warning in waits.warnings)
     used = [cause for cause in CAUSES if cause in rows["cause"]]
     entries = [LegendEntry(MEANINGS[cause], *LOOKS[cause]) for cause in used]
     with style.styled():

@@ -15,16 +15,16 @@ from traceanalyzer.commands.idle.compute import Idle, idle
 from traceanalyzer.commands.ingest.compute import Timeline, engine_of, timelines
 from traceanalyzer.commands.ranks.compute import RankComparison, compare, warnings_of_job
 from traceanalyzer.commands.report.pictures import Pictures, draw
-from traceanalyzer.findings import Finding
+from traceanalyzer.findings import NO_TARGET, Finding
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.roofline import Request, Roofline, RooflineError
 from traceanalyzer.roofline.attempt import roofline_or_reason
 from traceanalyzer.roofline.bounds import Bound, bounds_by
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.segment.outliers import Outlier, find_outliers
-from traceanalyzer.serving.comparison import Comparison
+from traceanalyzer.serving.comparison import ServingComparison
 from traceanalyzer.serving.comparison import compare as compare_serving
-from traceanalyzer.serving.grouping import Group, group
+from traceanalyzer.serving.grouping import RunGroup, group
 from traceanalyzer.serving.read import read
 from traceanalyzer.serving.series import series
 from traceanalyzer.trace import Trace, TraceSet
@@ -95,8 +95,8 @@ class Sides:
 class ServingView:
     """Serving results: curves by name, and the comparison where there are two sides."""
 
-    curves: Mapping[str, Sequence[Group]]
-    comparison: Comparison | None
+    curves: Mapping[str, Sequence[RunGroup]]
+    comparison: ServingComparison | None
     warnings: tuple[TraceWarning, ...]
 
 
@@ -203,11 +203,11 @@ def _merged(held: Roofline | None, told: list[Finding]) -> tuple[Finding, ...]:
     known = {finding.code for finding in held.findings}
     extra = [finding for finding in told if finding.code not in known]
     ordered = sorted(
-        [*held.findings[:-1], *extra], key=lambda finding: (finding.worth_ns is None, -(finding.worth_ns or 0.0))
+        [*held.findings[:-1], *extra], key=lambda finding: (finding.worth_us is None, -(finding.worth_us or 0.0))
     )
     own = held.findings[-1:]
     target = next((finding for finding in told if finding.code == "target"), None)
-    if target is not None and (not own or own[0].message.startswith("What to attack is not known")):
+    if target is not None and (not own or own[0].message.startswith(NO_TARGET)):
         return (*ordered, *own, target)
     return (*ordered, *own)
 

@@ -32,13 +32,13 @@ from traceanalyzer.commands.report.page_parts import (
     table,
 )
 from traceanalyzer.commands.report.page_tables import Spec, build
-from traceanalyzer.commands.serving.plot import throughput_curves
-from traceanalyzer.commands.serving.view import HEADLINE, SHOW_COLUMNS, show_rows
+from traceanalyzer.declare import plain
 from traceanalyzer.problems import TraceError
+from traceanalyzer.serving.result_rows import HEADLINE, SHOW_COLUMNS, show_rows
 from traceanalyzer.serving.series import Series
 from traceanalyzer.wording import (
     MINUS,
-    duration,
+    duration_us,
     plural,
     signed,
     visible,
@@ -152,7 +152,7 @@ def ranks_section(comparison: RankComparison | None) -> Section | None:
         Spec("calls", "count", "calls"),
         Spec("transfer", "time", _ns("transfer_us")),
         Spec("waiting", "time", lambda row: sum(row["wait_us"].values()) * 1000),
-        Spec("last in most calls", "text", most_often_late),
+        Spec("last in most calls", "text", lambda row: most_often_late(row["late_rank"], row["calls"])),
         Spec("bus GB/s", "number", "bus_gbps"),
     ]
     causes = [
@@ -168,19 +168,28 @@ def ranks_section(comparison: RankComparison | None) -> Section | None:
             f"{plural(len(comparison.members), 'rank')}, layout {layout_words(comparison.layout)}; "
             f"clocks by {comparison.clocks.method}."
         ),
-        bullets([(_worth(finding.worth_ns), visible(finding.message)) for finding in findings(comparison)]),
+        bullets([(_worth(finding.worth_us), visible(finding.message)) for finding in findings(comparison)]),
         PlotPart(
             plot(time_by_rank(comparison), "rankplot", "Bars: computing, exposed communication and idle time by rank")
         ),
-        table(build("ranks-table", "Time of each rank over the recording", specs, per_rank(comparison))),
-        table(build("collectives", "Collectives", calls, collectives(comparison), limit=MOST_ROWS)),
+        table(
+            build(
+                "ranks-table",
+                "Time of each rank over the recording",
+                specs,
+                [plain(row) for row in per_rank(comparison)],
+            )
+        ),
+        table(
+            build("collectives", "Collectives", calls, [plain(row) for row in collectives(comparison)], limit=MOST_ROWS)
+        ),
         table(build("causes", "What made ranks late", causes, comparison.causes.to_dicts(), limit=MOST_ROWS)),
     ]
     return section("ranks", "Ranks", parts)
 
 
-def _worth(worth_ns: float | None) -> str:
-    return "" if worth_ns is None else f"{duration(worth_ns)} per step:"
+def _worth(worth_us: float | None) -> str:
+    return "" if worth_us is None else f"{duration_us(worth_us)} per step:"
 
 
 def _ns(key: str) -> Callable[[Mapping[str, Any]], float | None]:
@@ -192,6 +201,8 @@ def serving_section(view: ServingView | None) -> Section | None:
     """Tokens/s over concurrency, the figures at each load, and the comparison of two sides."""
     if view is None:
         return None
+    from traceanalyzer.commands.serving.plot import throughput_curves
+
     parts: list[Part | None] = []
     try:
         figure = throughput_curves(view.curves)
@@ -234,11 +245,11 @@ def _comparison(view: ServingView) -> Part | None:
         return None
     rows = [
         {
-            "load": "any" if one.load.concurrency is None else f"{one.load.concurrency:g}",
+            "load": "any" if one.concurrency is None else f"{one.concurrency:g}",
             "metric": HEADLINE[one.metric],
-            "before": None if one.before is None else one.before.mean,
-            "after": None if one.after is None else one.after.mean,
-            "change": None if one.percent is None else one.percent / 100,
+            "before": one.before,
+            "after": one.after,
+            "change": None if one.change_percent is None else one.change_percent / 100,
             "verdict": one.verdict or "not judged",
         }
         for one in compared.changes

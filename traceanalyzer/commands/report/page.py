@@ -31,7 +31,7 @@ from traceanalyzer.commands.report.verdict import (
     key_figures,
     verdict,
 )
-from traceanalyzer.wording import cut_middle, duration, visible
+from traceanalyzer.wording import cut_middle, duration_us, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -115,7 +115,7 @@ def page_of(data: PageData) -> Page:
 def _trace_page(data: PageData, view: TraceView) -> Page:
     sections, kernels = trace_sections(view)
     told = [
-        ("" if finding.worth_ns is None else f"{duration(finding.worth_ns)} per step:", visible(finding.message))
+        ("" if finding.worth_us is None else f"{duration_us(finding.worth_us)} per step:", visible(finding.message))
         for finding in view.findings[:-1]
     ]
     start = section(
@@ -145,7 +145,7 @@ def _trace_page(data: PageData, view: TraceView) -> Page:
 def _about_ranks(data: PageData, view: TraceView) -> Part | None:
     if data.ranks is None:
         return None
-    told = next((finding.message for finding in ranks_findings(data.ranks) if finding.worth_ns is not None), "")
+    told = next((finding.message for finding in ranks_findings(data.ranks) if finding.worth_us is not None), "")
     rank = "one rank" if view.trace.rank is None else f"rank {view.trace.rank}"
     text = f"Everything here is about {rank}; the section Ranks compares all {len(data.ranks.members)} ranks."
     return Paragraph(visible(f"{text} Largest finding there: {told}." if told else text))

@@ -152,7 +152,7 @@ def diff_figures(sides: Sides) -> tuple[Fact, ...]:
     """Key figures of a comparison."""
     comparison = sides.diff
     delta = comparison.after_step_ns - comparison.before_step_ns
-    span = comparison.span_after_ns - comparison.span_before_ns
+    span = comparison.after_span_ns - comparison.before_span_ns
     steps = comparison.matched
     return (
         Fact(

@@ -11,7 +11,7 @@ from traceanalyzer.problems import TraceError
 from traceanalyzer.roofline import Roofline, Row
 from traceanalyzer.show.plots import style
 from traceanalyzer.show.plots.labels import PlotPoint, marker_area, place_labels
-from traceanalyzer.wording import cut_middle, percent, visible
+from traceanalyzer.wording import cut_middle, percent, step_of, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,17 +40,12 @@ def points_of(roofline: Roofline) -> tuple[list[PlotPoint], list[str]]:
         share = row.measured_ns / roofline.measured_ns if roofline.measured_ns else 0.0
         if share < LEAST_SHARE or len(shown) >= MOST_POINTS:
             continue
-        label = _plain(cut_middle(row.label, LABEL_LENGTH))
+        label = visible(cut_middle(row.label, LABEL_LENGTH))
         if row.intensity and row.tflops:
             shown.append(PlotPoint(f"{label} {percent(share)}", row.intensity, row.tflops, share, _style(row)))
         else:
             left_out.append(label)
     return shown, left_out
-
-
-def _plain(text: str) -> str:
-    """Untrusted text that is drawn as it is: no control characters; formulas are off."""
-    return visible(text)
 
 
 def _style(row: Row) -> str:
@@ -127,8 +122,8 @@ def _title(roofline: Roofline) -> str:
     inferred = " (inferred)" if roofline.model_source == "inferred" else ""
     gpu = roofline.ceilings.gpu.name if roofline.ceilings else ""
     floor = "" if roofline.floor_ns is None else f", floor {roofline.floor_ns / 1e6:.2f} ms"
-    phase = f"{roofline.phase} step" if roofline.phase else "step"
-    return f"{_plain(model)}{inferred} on {_plain(gpu)}\n{phase}: {roofline.measured_ns / 1e6:.2f} ms of kernels{floor}"
+    kernels = f"{step_of(roofline.phase)}: {roofline.measured_ns / 1e6:.2f} ms of kernels"
+    return f"{visible(model)}{inferred} on {visible(gpu)}\n{kernels}{floor}"
 
 
 def _limits(axes: Axes, roofline: Roofline, points: Sequence[PlotPoint]) -> None:
@@ -190,14 +185,10 @@ def _legend(axes: Axes, points: Sequence[PlotPoint]) -> None:
             marker=style.BOUNDS[name][1],
             color=style.BOUNDS[name][0],
             markersize=11,
-            label=_bound_words(name),
+            label="above its roof: implausible" if name == "implausible" else name,
         )
         for name in used
     ]
     axes.legend(
         handles=handles, loc="lower right", framealpha=1.0, fontsize=12, title="limited by (size: share of time)"
     )
-
-
-def _bound_words(name: str) -> str:
-    return "above its roof: implausible" if name == "implausible" else name

@@ -196,7 +196,7 @@ def _advice(trace: Trace, steps: pl.DataFrame) -> list[Slice]:
             finding.code.replace("_", " ") + ": " + short_name(finding.message, 80),
             at,
             at,
-            {"message": finding.message, "worth_us": None if finding.worth_ns is None else finding.worth_ns / 1000},
+            {"message": finding.message, "worth_us": finding.worth_us},
         )
         for finding in advice(trace)
     ]
