@@ -94,7 +94,7 @@ def estimate(plot: Path | None, as_json: bool, limit: int, **options: Any) -> No
     """
     from traceanalyzer.commands.estimate import view
     from traceanalyzer.commands.estimate.answer import answer
-    from traceanalyzer.commands.estimate.document import document
+    from traceanalyzer.commands.estimate.estimate_document import document
     from traceanalyzer.commands.estimate.estimate_error import EstimateError
     from traceanalyzer.model import ModelError
     from traceanalyzer.show.terminal import console

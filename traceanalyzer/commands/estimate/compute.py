@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from traceanalyzer.commands.estimate.calibrate import Calibration
 from traceanalyzer.commands.estimate.deployment import DEFAULT_ENGINE, Chunk, Deployment, EngineSettings, check_lengths
 from traceanalyzer.commands.estimate.efficiencies import ROOFLINE
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.memory_fit import (
     Memory,
     layout_name,
@@ -118,10 +117,7 @@ def estimate(
         ModelError: the layout does not fit the model.
     """
     check_lengths(isl, osl, 1 if batch is None else batch)
-    budget = engine.budget
-    if budget < 1:
-        raise EstimateError(f"max_num_batched_tokens must be 1 or more, not {budget}")
-    times = StepTimes(deployment)
+    budget, times = engine.budget, StepTimes(deployment)
     fit = memory(deployment, isl + osl, engine.utilisation)
     largest = largest_batch(times, isl, osl, slo, budget, fit.sequences) if slo else None
     if batch is None:
@@ -129,12 +125,11 @@ def estimate(
     traffic = Traffic(isl, osl, batch)
     served = steady(times, traffic, budget)
     at_once = burst(times, traffic, budget).ttft_ns
-    context = mean_context(isl, osl)
-    chunks = [Chunk(min(budget, isl - past), past, past + budget >= isl) for past in range(0, isl, budget)]
+    context, chunks = mean_context(isl, osl), prompt_chunks(isl, budget)
     on_rank = max(-(-batch // deployment.parallel.dp), 1)
     group = max(-(-on_rank // deployment.parallel.pp), 1)
     floor = replace(deployment, efficiencies=ROOFLINE)
-    ranges = _ranges(deployment, served, at_once, calibration)
+    tpot, ttft, tokens = _ranges(deployment, served, at_once, calibration)
     return DeploymentEstimate(
         deployment=deployment,
         traffic=traffic,
@@ -150,19 +145,21 @@ def estimate(
         memory=fit,
         largest=largest,
         switches=switches(deployment, context),
-        tpot=ranges[0],
-        ttft=ranges[1],
-        tokens=ranges[2],
-        assumptions=(
-            *_too_long(isl + osl, deployment.architecture.max_positions),
-            *assumptions(deployment, calibration, budget),
-        ),
+        tpot=tpot,
+        ttft=ttft,
+        tokens=tokens,
+        assumptions=tuple(assumptions(deployment, calibration, budget, isl + osl)),
     )
 
 
 def roofline_compute_share(times: Sequence[OpTime]) -> float:
     """Return the compute-bound share of a step as such shares are published: quantising and sampling left out."""
     return compute_bound_share(entry for entry in times if entry.op.role not in ("quantize", "sampler"))
+
+
+def prompt_chunks(isl: int, budget: int) -> list[Chunk]:
+    """Return the chunks that a prompt is read in on idle GPUs."""
+    return [Chunk(min(budget, isl - past), past, past + budget >= isl) for past in range(0, isl, budget)]
 
 
 def mean_context(isl: int, osl: int) -> float:
@@ -223,10 +220,11 @@ def _tpot_range(calibration: Calibration | None) -> tuple[float, float]:
     return min(ratios), max(ratios)
 
 
-def assumptions(deployment: Deployment, calibration: Calibration | None, budget: int) -> list[str]:
+def assumptions(deployment: Deployment, calibration: Calibration | None, budget: int, length: int) -> list[str]:
     """Say what the figures rest on, and how far off such estimates were."""
     architecture, parallel = deployment.architecture, deployment.parallel
     lines = [
+        *_too_long(length, architecture.max_positions),
         "T of an op = max(FLOP / (peak x share), bytes / (bandwidth x share)) + launching; a step is their sum",
         *(line for line in deployment.efficiencies.basis if architecture.moe or not line.startswith("experts:")),
         f"chunked prefill with {budget:,} tokens a step, decodes first; requests arrive evenly; no prefix is cached",

@@ -82,6 +82,10 @@ class EngineSettings:
     budget: int = DEFAULT_BUDGET
     utilisation: float = UTILISATION
 
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise EstimateError(f"max_num_batched_tokens must be 1 or more, not {self.budget}")
+
 
 DEFAULT_ENGINE = EngineSettings()
 

@@ -10,7 +10,7 @@ from traceanalyzer.commands.estimate.deployment import DEFAULT_ENGINE, Deploymen
 from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.link import Link, with_gbps
 from traceanalyzer.commands.estimate.memory_fit import layout_name, refuse_unfit
-from traceanalyzer.commands.estimate.result import LayoutRatio
+from traceanalyzer.commands.estimate.result import EstimateLayoutRatio
 from traceanalyzer.commands.estimate.schedule import (
     Served,
     Traffic,
@@ -131,7 +131,7 @@ class ParallelComparison:
     layouts: tuple[LayoutResult, ...]
     batches: tuple[int, ...]
     gbps: tuple[float, ...]
-    ratios: tuple[LayoutRatio, ...]
+    ratios: tuple[EstimateLayoutRatio, ...]
     orders: Mapping[tuple[float, int], tuple[str, ...]]
     notes: tuple[str, ...]
 
@@ -196,9 +196,9 @@ def _order(results: Sequence[LayoutResult], at: tuple[float, int]) -> tuple[str,
     return tuple(result.name for result in sorted(results, key=lambda result: -result.served[at].tokens_per_s))
 
 
-def _ratio(base: LayoutResult, other: LayoutResult) -> LayoutRatio:
+def _ratio(base: LayoutResult, other: LayoutResult) -> EstimateLayoutRatio:
     pairs = [(base.served[key], other.served[key]) for key in base.served]
-    return LayoutRatio(
+    return EstimateLayoutRatio(
         base=base.name,
         other=other.name,
         throughput=_range([b.requests_per_s / a.requests_per_s for a, b in pairs]),

@@ -169,7 +169,7 @@ class EstimateLayout(Part):
     results: Annotated[list[LayoutAtLoad], told("By link and batch.")]
 
 
-class LayoutRatio(Part):
+class EstimateLayoutRatio(Part):
     """One layout against another: lowest and highest over all links and batches."""
 
     base: Annotated[str, told("Layout compared with.")]
@@ -193,7 +193,7 @@ class EstimateParallel(Part):
     link_gbps: Annotated[list[float], told("Link bandwidths tried.")]
     batches: Annotated[list[int], told("Batches tried.")]
     layouts: Annotated[list[EstimateLayout], told("Each layout.")]
-    ratios: Annotated[list[LayoutRatio], told("Pairs of layouts over all links and batches.")]
+    ratios: Annotated[list[EstimateLayoutRatio], told("Pairs of layouts over all links and batches.")]
     orders: Annotated[list[LayoutOrder], told("Order of layouts.")]
     order_depends_on_link: Annotated[bool, told("Whether the order changes with the link.")]
     notes: Annotated[list[str], told("What to know.")]

@@ -12,7 +12,7 @@ from rich.text import Text
 from traceanalyzer.commands.estimate.answer import Results
 from traceanalyzer.commands.estimate.calibrate import Calibration
 from traceanalyzer.commands.estimate.compute import DeploymentEstimate, ErrorRange
-from traceanalyzer.commands.estimate.document import gigabytes
+from traceanalyzer.commands.estimate.estimate_document import gigabytes
 from traceanalyzer.commands.estimate.memory_fit import Memory, layout_name
 from traceanalyzer.commands.estimate.parallel import ParallelComparison
 from traceanalyzer.commands.estimate.result import EstimateDocument, EstimatePrediction, GpuRatios, Shortcut
