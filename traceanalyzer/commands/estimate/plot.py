@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 LABELS = {
     "memory": "limited by memory",
-    "compute": "limited by arithmetic",
-    "latency": "limited by launching",
+    "compute": "limited by compute",
+    "latency": "limited by launches",
     "communication": "communication",
     "host": "host",
 }
