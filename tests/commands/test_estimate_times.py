@@ -12,7 +12,7 @@ from tests.support.deployments import deployment
 from traceanalyzer.commands.estimate.compute import switches
 from traceanalyzer.commands.estimate.deployment import Chunk, Deployment, padded
 from traceanalyzer.commands.estimate.efficiencies import ROOFLINE, Efficiencies, Share, default_efficiencies
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.step_time import StepTimes, imbalance, round_time
 from traceanalyzer.commands.estimate.times import time_op
 from traceanalyzer.hardware import HardwareError, find_gpu, roofs
@@ -73,14 +73,14 @@ def test_the_bound_switches_where_intensity_crosses_the_ridge(m, n, k) -> None:
 
 
 def test_a_growing_batch_moves_matrix_products_from_memory_to_arithmetic() -> None:
-    found = {one.name: one for one in switches(deployment("llama-3.1-8b", "H100 SXM5"), 500)}
+    found = {one.op: one for one in switches(deployment("llama-3.1-8b", "H100 SXM5"), 500)}
     assert {"qkv_proj", "o_proj", "gate_up", "down", "lm_head"} <= set(found)
     assert "attention" not in found
-    assert all(one.before == "memory" and 64 < one.batch <= 1024 for one in found.values())
+    assert all(one.from_ == "memory" and 64 < one.batch <= 1024 for one in found.values())
 
 
 def test_experts_need_a_larger_batch_than_dense_products() -> None:
-    found = {(one.name, one.kind): one.batch for one in switches(deployment("gpt-oss-120b", "H100 SXM5"), 500)}
+    found = {(one.op, one.kind): one.batch for one in switches(deployment("gpt-oss-120b", "H100 SXM5"), 500)}
     assert found["moe_gate_up", "full"] > found["qkv_proj", "full"]
 
 
