@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from docs.generate.documents import SCHEMAS, Field, fields, read
 from docs.generate.markdown import join, note, table
 from traceanalyzer import declare
 from traceanalyzer.declare import Column, Part, members, parts_of
@@ -49,17 +48,6 @@ FRAMES = (
 """Every frame of a result, in the order of the page."""
 
 
-class Csv(NamedTuple):
-    """CSV columns, and the list of a JSON document whose entries are its rows."""
-
-    title: str
-    module: str
-    name: str
-    schema: str
-    path: str
-
-
-CSV_TABLES = (Csv("blocks --csv", "commands.blocks.view", "CSV_COLUMNS", "blocks", "timelines[].steps[].blocks[]"),)
 EXPORTED = (
     ("export: steps", "STEP_COLUMNS", ("segment.segmentation_result", "STEP_SCHEMA")),
     (
@@ -71,19 +59,8 @@ EXPORTED = (
 )
 """Tables that only ``export`` writes: frames with their times in µs."""
 
-FROM_OUTSIDE = {
-    "blocks": {
-        "rank": "rank in the job",
-        "device": "number of the GPU",
-        "step": "number of the step",
-        "phase": "what the step does",
-        "complete": "whether the recording holds the whole step",
-        "block": "number of the block, from 0",
-    },
-}
-"""Columns that a document has outside of the list."""
-
 MORE = {
+    "blocks --csv": "Then one column per role, `ROLE_us`: its kernel time in the block, empty where it does not occur.",
     "serving show --csv": "Then one column per metric that occurs, by the key of vllm bench, which contains the unit.",
 }
 
@@ -107,9 +84,6 @@ def page() -> str:
         told = [(f"`{c.name}`", _type_of(c), c.unit, _meaning(c, "Empty")) for c in declare.columns(part) if c.csv]
         more = [MORE[title]] if title in MORE else []
         parts += [f"### {title}", table(("column", "type", "unit", "meaning"), told), *more]
-    for csv in CSV_TABLES:
-        rows = [(f"`{name}`", f.type, f.unit or unit(name), _with_null(f)) for name, f in csv_fields(csv).items()]
-        parts += [f"### {csv.title}", table(("column", "type", "unit", "meaning"), rows)]
     for title, name, *sources in EXPORTED:
         known = {key: value for source in sources for key, value in columns(*source).items()}
         rows = [(f"`{c}`", *exported(c, known)) for c in getattr(_module("commands.export.tables"), name)]
@@ -172,22 +146,6 @@ def _comments(path: Path, name: str) -> dict[str, str]:
     return found
 
 
-def csv_fields(csv: Csv) -> dict[str, Field]:
-    """Return what each column of a CSV output is; a column that nothing tells of is absent."""
-    schema = read(SCHEMAS / f"{csv.schema}.json")
-    told = {f.path.removeprefix(f"{csv.path}."): f for f in fields(schema) if f.path.startswith(f"{csv.path}.")}
-    outside = FROM_OUTSIDE.get(csv.schema, {})
-    found = {}
-    for column in getattr(_module(csv.module), csv.name):
-        if column in outside:
-            found[column] = Field(column, "", "", outside[column], "")
-        elif column in told:
-            found[column] = told[column]
-        elif csv.schema == "blocks" and column.endswith("_us"):
-            found[column] = Field(column, "number", "µs", f"kernel time of the role {column[:-3]}", "it does not occur")
-    return found
-
-
 def exported(column: str, known: dict[str, tuple[str, str]]) -> tuple[str, str, str]:
     """Return type, unit and meaning of a column of an exported frame, whose times are µs.
 
@@ -203,7 +161,3 @@ def exported(column: str, known: dict[str, tuple[str, str]]) -> tuple[str, str, 
 def unit(column: str) -> str:
     """Return the unit that a column's name ends in; empty for counts and text."""
     return next((unit for ending, unit in UNITS.items() if column.endswith(ending)), "")
-
-
-def _with_null(field: Field) -> str:
-    return f"{field.meaning} Empty: {field.null}." if field.null else field.meaning

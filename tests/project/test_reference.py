@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 import traceanalyzer as ta
-from docs.generate import columns as pages_of_columns
-from docs.generate.columns import CSV_TABLES, EXPORTED, FRAMES, columns, csv_fields, exported, parts_with
+from docs.generate.columns import EXPORTED, FRAMES, Declared, columns, exported, parts_with
 from docs.generate.commands import commands
 from docs.generate.documents import SCHEMAS, schema_files
 from docs.generate.pages import FOLDER, PAGES
@@ -88,7 +87,7 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.title)
-def test_every_column_has_a_meaning(frame: pages_of_columns.Declared) -> None:
+def test_every_column_has_a_meaning(frame: Declared) -> None:
     assert [name for name, (_, told) in columns(frame.module, frame.name).items() if not told] == []
 
 
@@ -140,12 +139,6 @@ def test_frames_of_ranks_have_the_columns_that_are_declared() -> None:
     assert types_of(found.pipeline.stages) == declared("Pipeline.stages")
 
 
-@pytest.mark.parametrize("table", CSV_TABLES, ids=lambda table: table.title)
-def test_every_csv_column_is_told(table: pages_of_columns.Csv) -> None:
-    shown = getattr(pages_of_columns._module(table.module), table.name)
-    assert list(csv_fields(table)) == list(shown)
-
-
 def test_every_column_of_an_exported_table_is_told() -> None:
     for _, name, *places in EXPORTED:
         known = {key: value for place in places for key, value in columns(*place).items()}
@@ -157,8 +150,7 @@ def test_every_csv_table_of_a_command_is_on_the_page() -> None:
     commands_with_csv = {
         " ".join(words[1:]) for words, command in commands() if any("--csv" in p.opts for p in command.params)
     }
-    titles = [*(table.title for table in CSV_TABLES), *parts_with("csv_title")]
-    assert commands_with_csv == {re.split(r" --", title)[0] for title in titles}
+    assert commands_with_csv == {re.split(r" --", title)[0] for title in parts_with("csv_title")}
     assert set(table_files.NAMES) == {"blocks", "kernels", "roles", "gaps", "roofline"} | {
         title.removeprefix("export: ") for title, *_ in EXPORTED
     }

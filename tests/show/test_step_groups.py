@@ -72,8 +72,8 @@ def test_the_plot_has_a_strip_a_depth_and_marks_the_slow_block_in_its_own(trace:
 
 
 def test_the_document_says_of_which_depth_a_block_is_unusual(trace: Trace) -> None:
-    (timeline,) = document([(0, segment(trace))], ())["timelines"]
-    assert [(one["blocks"], one["steps"], one["block"]) for one in timeline["outliers"]] == [(6, 3, 4)]
+    (timeline,) = document([(0, segment(trace))], ()).timelines
+    assert [(one.blocks, one.steps, one.block) for one in timeline.outliers] == [(6, 3, 4)]
 
 
 def test_tracks_mark_the_slow_block_in_steps_of_its_depth_only(trace: Trace) -> None:

@@ -51,10 +51,10 @@ class StepGroup:
             .sort("block")
         )
 
-    def own(self, found: Iterable[Placed]) -> list[Placed]:
-        """Return what was found in blocks of this group, in the order given."""
+    def own(self, placed: Iterable[Placed]) -> list[Placed]:
+        """Return what lies in blocks of this group, in the order given."""
         place = (self.device, self.phase, self.depth)
-        return [one for one in found if (one.device, one.phase, one.blocks) == place]
+        return [one for one in placed if (one.device, one.phase, one.blocks) == place]
 
 
 def step_groups(cut: Segmentation) -> list[StepGroup]:

@@ -44,29 +44,30 @@ def blocks(
     as_csv: bool,
     no_cache: bool,
 ) -> None:
-    """Show the transformer blocks of each step: a strip of times, variants, roles, and blocks out of line."""
-    from traceanalyzer.commands.blocks import view as report
+    """Show the transformer blocks of each step: a strip of times, variants, roles, and outliers."""
+    from traceanalyzer.commands.blocks import view
+    from traceanalyzer.commands.blocks.result import BLOCK_COLUMNS
     from traceanalyzer.segment import segment
     from traceanalyzer.show.terminal import console
 
     refuse_both(as_json, as_csv)
     traces = [trace for trace in open_inputs(paths, no_cache=no_cache).traces if rank is None or trace.rank == rank]
     if not traces:
-        raise click.UsageError(f"the input holds no trace of rank {rank}")
+        raise click.UsageError(f"the input has no trace of rank {rank}")
     ranks = [(trace.rank, segment(trace).only(step=step, phase=phase, device=device)) for trace in traces]
-    if all(found.steps.is_empty() for _, found in ranks) and (step, phase, device) != (None, None, None):
+    if all(cut.steps.is_empty() for _, cut in ranks) and (step, phase, device) != (None, None, None):
         raise click.UsageError("no step fits --step, --phase and --device")
     warnings = [warning for trace in traces for warning in warnings_of(trace)]
     show_warnings(warnings)
     if plot is not None:
         _draw(ranks, plot)
     if as_json:
-        emit_json(report.document(ranks, warnings))
+        emit_json(view.document(ranks, warnings))
     elif as_csv:
-        emit_csv(report.CSV_COLUMNS, report.csv_rows(ranks))
+        emit_csv(BLOCK_COLUMNS, view.csv_rows(ranks))
     else:
         screen = console()
-        screen.print(report.render(ranks, screen.width))
+        screen.print(view.render(ranks, screen.width))
 
 
 def _draw(ranks: list[tuple[int | None, Segmentation]], plot: Path) -> None:

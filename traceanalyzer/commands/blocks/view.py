@@ -1,4 +1,4 @@
-"""Transformer blocks as the contract's JSON, as CSV rows, and as a strip and tables."""
+"""Transformer blocks as a JSON document, as CSV rows, and as a strip and tables."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 from rich.console import Group
 from rich.text import Text
 
+from traceanalyzer.commands.blocks.result import (
+    BlockEntry,
+    BlockOutlier,
+    BlockRow,
+    BlocksDocument,
+    BlockTimeline,
+    SectionSums,
+    StepBlocks,
+)
+from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.names import short_name
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import Segmentation
@@ -27,53 +38,40 @@ from traceanalyzer.wording import (
     us,
     visible,
 )
-from traceanalyzer.words import ROLES
 
-SCHEMA = "traceanalyzer/blocks/1"
-CSV_COLUMNS = (
-    *("rank", "device", "step", "phase", "complete", "block", "variant", "kind", "events", "kernels"),
-    *("kernel_sum_us", "busy_us", "start_us", "first_kernel"),
-    *(f"{role}_us" for role in ROLES),
-)
 BARS = "▁▂▃▄▅▆▇█"
 _UNITS = ((1e9, "s"), (1e6, "ms"))
 
 
-def document(ranks: Sequence[tuple[int | None, Segmentation]], warnings: Iterable[TraceWarning]) -> dict[str, Any]:
-    """Return the JSON document of ``blocks``, one timeline a rank and device."""
-    return {
-        "schema": SCHEMA,
-        "warnings": [warning.to_dict() for warning in warnings],
-        "timelines": [timeline for rank, found in ranks for timeline in _timelines(rank, found)],
-    }
+RankCuts = Sequence[tuple[int | None, Segmentation]]
+"""Ranks, each with the segmentation of its trace."""
+
+NOTHING = SectionSums(events=0, kernels=0, kernel_sum_us=0.0)
 
 
-def _timelines(rank: int | None, found: Segmentation) -> Iterator[dict[str, Any]]:
-    outliers = find_outliers(found)
-    parts = _Parts.of(found)
-    for device in found.steps["device"].unique(maintain_order=True).to_list():
-        own = found.steps.filter(pl.col("device").eq_missing(pl.lit(device, dtype=pl.Int32)))
-        yield {
-            "rank": rank,
-            "device": device,
-            "steps": [_step(step, parts) for step in own.iter_rows(named=True)],
-            "outliers": [_outlier(outlier) for outlier in outliers if outlier.device == device],
-        }
+def document(ranks: RankCuts, warnings: Iterable[TraceWarning]) -> BlocksDocument:
+    """Return the JSON document of ``blocks``: one timeline per rank and device."""
+    timelines = [timeline for rank, cut in ranks for timeline in _timelines(rank, cut)]
+    return BlocksDocument(warnings=list(warnings), timelines=timelines)
 
 
-def _outlier(outlier: Outlier) -> dict[str, Any]:
-    return {
-        "phase": outlier.phase,
-        "blocks": outlier.blocks,
-        "steps": outlier.steps,
-        "block": outlier.block,
-        "kind": outlier.kind,
-        "time_us": us(outlier.time_ns),
-        "usual_us": us(outlier.usual_ns),
-        "change": outlier.change,
-        "kernel": outlier.kernel,
-        "kernel_change_us": us(outlier.kernel_ns),
-    }
+def _timelines(rank: int | None, cut: Segmentation) -> Iterator[BlockTimeline]:
+    outliers = find_outliers(cut)
+    parts = _Parts(
+        cut.blocks.partition_by("device", "step", as_dict=True, maintain_order=True), _roles(cut), _sections(cut)
+    )
+    for device in cut.steps["device"].unique(maintain_order=True).to_list():
+        own = cut.steps.filter(pl.col("device").eq_missing(pl.lit(device, dtype=pl.Int32)))
+        yield BlockTimeline(
+            rank=rank,
+            device=device,
+            steps=[_step(step, parts) for step in own.iter_rows(named=True)],
+            outliers=[
+                part_of(BlockOutlier, outlier, kernel_change_us=us(outlier.kernel_ns))
+                for outlier in outliers
+                if outlier.device == device
+            ],
+        )
 
 
 _Place = tuple[Any, ...]
@@ -86,25 +84,17 @@ class _Parts:
     Attributes:
         blocks: by device and step: rows of ``Segmentation.blocks``.
         roles: by device, step and block: kernel time by role, in µs.
-        sections: by device, step and section: what the document says of it.
+        sections: by device, step and section: its sums.
     """
 
-    blocks: dict[_Place, list[dict[str, Any]]]
+    blocks: dict[_Place, pl.DataFrame]
     roles: dict[_Place, dict[str, float]]
-    sections: dict[_Place, dict[str, Any]]
-
-    @classmethod
-    def of(cls, found: Segmentation) -> _Parts:
-        """Collect the parts of all steps."""
-        blocks: dict[_Place, list[dict[str, Any]]] = {}
-        for block in found.blocks.iter_rows(named=True):
-            blocks.setdefault((block["device"], block["step"]), []).append(block)
-        return cls(blocks, _roles(found), _sections(found))
+    sections: dict[_Place, SectionSums]
 
 
-def _roles(found: Segmentation) -> dict[_Place, dict[str, float]]:
+def _roles(cut: Segmentation) -> dict[_Place, dict[str, float]]:
     sums = (
-        found.events.filter(pl.col("block").is_not_null(), "is_kernel")
+        cut.events.filter(pl.col("block").is_not_null(), "is_kernel")
         .group_by("device", "step", "block", "role", maintain_order=True)
         .agg(pl.col("dur_ns").sum())
     )
@@ -114,80 +104,58 @@ def _roles(found: Segmentation) -> dict[_Place, dict[str, float]]:
     return roles
 
 
-def _sections(found: Segmentation) -> dict[_Place, dict[str, Any]]:
+def _sections(cut: Segmentation) -> dict[_Place, SectionSums]:
     sums = (
-        found.events.filter(pl.col("step").is_not_null())
+        cut.events.filter(pl.col("step").is_not_null())
         .group_by("device", "step", "section")
-        .agg(pl.len(), kernels=pl.col("is_kernel").sum(), kernel_sum_ns=pl.col("dur_ns").filter("is_kernel").sum())
+        .agg(
+            events=pl.len(), kernels=pl.col("is_kernel").sum(), kernel_sum_ns=pl.col("dur_ns").filter("is_kernel").sum()
+        )
     )
-    return {
-        (device, step, section): {"events": events, "kernels": kernels, "kernel_sum_us": us(kernel_sum_ns)}
-        for device, step, section, events, kernels, kernel_sum_ns in sums.iter_rows()
-    }
+    places = sums.select("device", "step", "section").iter_rows()
+    return dict(zip(places, rows_of(SectionSums, sums), strict=True))
 
 
-def _step(step: dict[str, Any], parts: _Parts) -> dict[str, Any]:
+def _step(step: dict[str, Any], parts: _Parts) -> StepBlocks:
     place = (step["device"], step["step"])
-    nothing = {"events": 0, "kernels": 0, "kernel_sum_us": 0.0}
-    return {
-        "index": step["step"],
-        "label": step["label"],
-        "phase": step["phase"],
-        "complete": step["complete"],
-        "method": step["method"],
-        "confidence": step["confidence"],
-        "prologue": parts.sections.get((*place, "prologue"), nothing),
-        "epilogue": parts.sections.get((*place, "epilogue"), nothing),
-        "period_blocks": step["period_blocks"],
-        "blocks": [
-            {
-                "index": block["block"],
-                "variant": block["variant"],
-                "kind": block["kind"],
-                "events": block["events"],
-                "kernels": block["kernels"],
-                "kernel_sum_us": us(block["kernel_sum_ns"]),
-                "busy_us": us(block["busy_ns"]),
-                "start_us": us(block["start_ns"]),
-                "first_kernel": block["first_kernel"],
-                "roles": parts.roles.get((*place, block["block"]), {}),
-            }
-            for block in parts.blocks.get(place, [])
+    own = parts.blocks.get(place)
+    return part_of(
+        StepBlocks,
+        step,
+        index=step["step"],
+        prologue=parts.sections.get((*place, "prologue"), NOTHING),
+        epilogue=parts.sections.get((*place, "epilogue"), NOTHING),
+        blocks=[
+            part_of(BlockEntry, row, index=row["block"], roles=parts.roles.get((*place, row["block"]), {}))
+            for row in (() if own is None else own.iter_rows(named=True))
         ],
-    }
+    )
 
 
-def csv_rows(ranks: Sequence[tuple[int | None, Segmentation]]) -> Iterator[dict[str, Any]]:
-    """Return one row a block, columns of CSV_COLUMNS."""
-    for timeline in document(ranks, ())["timelines"]:
-        for step in timeline["steps"]:
-            for block in step["blocks"]:
-                shared = {"rank": timeline["rank"], "device": timeline["device"], "step": step["index"]}
-                roles = {f"{role}_us": time for role, time in block["roles"].items()}
-                yield {
-                    **block,
-                    **shared,
-                    **roles,
-                    "phase": step["phase"],
-                    "complete": step["complete"],
-                    "block": block["index"],
-                }
+def csv_rows(ranks: RankCuts) -> Iterator[dict[str, Any]]:
+    """Yield one row per block, columns of ``BLOCK_COLUMNS``."""
+    for timeline in document(ranks, ()).timelines:
+        for step in timeline.steps:
+            place = {"rank": timeline.rank, "device": timeline.device, "step": step.index, "phase": step.phase}
+            for block in step.blocks:
+                row = part_of(BlockRow, block, **place, complete=step.complete, block=block.index)
+                yield msgspec.structs.asdict(row) | {f"{role}_us": time for role, time in block.roles.items()}
 
 
-def render(ranks: Sequence[tuple[int | None, Segmentation]], width: int) -> Group:
-    """Return what a person reads: for each rank and group of steps that are alike, a strip and tables by variant."""
+def render(ranks: RankCuts, width: int) -> Group:
+    """Return what a person reads: for each rank and group of similar steps, a strip and tables by variant."""
     parts: list[Any] = []
-    for rank, found in ranks:
-        outliers, few = find_outliers(found), too_few(found)
-        for group in step_groups(found):
+    for rank, cut in ranks:
+        outliers, few = find_outliers(cut), too_few(cut)
+        for group in step_groups(cut):
             name = "CPU" if group.device is None else f"device {group.device}"
             title = name if rank is None else f"rank {rank}, {name}"
-            parts += _group(title, group, found, group.own(outliers), width)
+            parts += _group(title, group, cut, group.own(outliers), width)
             parts += [*_not_compared(group.own(few)), Text()]
     return Group(*(parts[:-1] or [Text("no steps were found")]))
 
 
-def _group(title: str, group: StepGroup, found: Segmentation, outliers: list[Outlier], width: int) -> Iterator[Any]:
+def _group(title: str, group: StepGroup, cut: Segmentation, outliers: list[Outlier], width: int) -> Iterator[Any]:
     shown = group.shown
     count = plural(shown.height, "step" if group.complete or group.phase == "dummy" else "partial step")
     yield Text(f"{title}: {count}, phase {group.phase}{_left_out(group)}", style="bold")
@@ -206,7 +174,7 @@ def _group(title: str, group: StepGroup, found: Segmentation, outliers: list[Out
     yield Text()
     yield _times(by_block, width)
     yield Text()
-    yield _variants(by_block, _role_times(group.blocks, found), width)
+    yield _variants(by_block, _role_times(group.blocks, cut), width)
     for outlier in outliers:
         yield from (Text(f"  {visible(line)}") for line in _sentence(outlier, width))
 
@@ -214,7 +182,7 @@ def _group(title: str, group: StepGroup, found: Segmentation, outliers: list[Out
 def _not_compared(few: list[TooFew]) -> Iterator[Text]:
     if few:
         kinds = ", ".join(f"{visible(one.kind)} ({one.peers})" for one in few)
-        yield Text(f"  too few blocks alike to say which is unusual: {kinds}")
+        yield Text(f"  too few similar blocks to find outliers: {kinds}")
 
 
 def _left_out(group: StepGroup) -> str:
@@ -223,7 +191,7 @@ def _left_out(group: StepGroup) -> str:
 
 
 def _strip(by_block: pl.DataFrame, width: int) -> Iterator[Text]:
-    """One column a block: height for its time, below it the letter of its variant."""
+    """One column per block: height for its time, below it the letter of its variant."""
     times = by_block["kernel_sum_ns"].to_list()
     letters = by_block["variant"].to_list()
     low, high = 0.0, max(times) or 1.0
@@ -252,12 +220,12 @@ def _unit(by_block: pl.DataFrame) -> tuple[float, str]:
     return next((unit for unit in _UNITS if largest >= 10 * unit[0]), (1e3, "µs"))
 
 
-def _role_times(blocks: pl.DataFrame, found: Segmentation) -> pl.DataFrame:
+def _role_times(blocks: pl.DataFrame, cut: Segmentation) -> pl.DataFrame:
     """Mean kernel time of a block by variant and role, ns."""
     keys = ["device", "step", "block"]
     counts = blocks.group_by("variant").agg(blocks=pl.len())
     return (
-        found.events.filter(pl.col("block").is_not_null(), "is_kernel")
+        cut.events.filter(pl.col("block").is_not_null(), "is_kernel")
         .join(blocks.select(*keys, "variant"), on=keys, nulls_equal=True)
         .group_by("variant", "role")
         .agg(pl.col("dur_ns").sum())
@@ -267,7 +235,7 @@ def _role_times(blocks: pl.DataFrame, found: Segmentation) -> pl.DataFrame:
 
 
 def _variants(by_block: pl.DataFrame, roles: pl.DataFrame, width: int) -> Any:
-    """A row a variant; a column for each role that takes the most time, as many as fit."""
+    """One row per variant; one column for each role that takes the most time, as many as fit."""
     size, unit = _unit(by_block)
     order = roles.group_by("role").agg(pl.col("dur_ns").sum()).sort("dur_ns", "role", descending=[True, False])
     rows = (

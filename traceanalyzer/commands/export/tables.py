@@ -10,6 +10,7 @@ import msgspec
 import polars as pl
 
 from traceanalyzer.commands.blocks import view as blocks_view
+from traceanalyzer.commands.blocks.result import BLOCK_COLUMNS
 from traceanalyzer.commands.hotspots.compute import hotspots
 from traceanalyzer.commands.hotspots.result import HotspotRow
 from traceanalyzer.commands.hotspots.view import rows_of_ranking
@@ -81,9 +82,7 @@ def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | N
     held = roofline_or_reason(trace, every_step)[0] if asked & {"kernels", "roles"} else None
     makers: dict[str, Callable[[], TableData | None]] = {
         "steps": lambda: TableData("steps", STEP_COLUMNS, tuple(in_us(cut.steps)[1])),
-        "blocks": lambda: TableData(
-            "blocks", blocks_view.CSV_COLUMNS, tuple(blocks_view.csv_rows([(trace.rank, cut)]))
-        ),
+        "blocks": lambda: TableData("blocks", BLOCK_COLUMNS, tuple(blocks_view.csv_rows([(trace.rank, cut)]))),
         "kernels": lambda: _ranking(trace, "kernel", stated.phase, held),
         "roles": lambda: _ranking(trace, "role", stated.phase, held),
         "gaps": lambda: _table("gaps", IdleGap, rows_of(IdleGap, idle(trace).gaps)),
