@@ -34,7 +34,7 @@ from traceanalyzer.read.pool import WorkerPool
 from traceanalyzer.read.scratch import Scratch
 from traceanalyzer.read.store import METADATA_FILE, Store
 from traceanalyzer.read.streaming import NoTraceError, Progress, read_trace
-from traceanalyzer.read.worker import peak_memory
+from traceanalyzer.workers import peak_memory
 
 EMPTY = "the file is empty (0 bytes)"
 

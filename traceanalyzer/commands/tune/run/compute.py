@@ -16,7 +16,6 @@ from traceanalyzer.commands.tune.formats.sweep import Point
 from traceanalyzer.commands.tune.measure.bench import Bench, LostBenchError
 from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.measure.measuring import Task
-from traceanalyzer.commands.tune.measure.process import WorkerError
 from traceanalyzer.commands.tune.measure.race import (
     Result,
     Rounds,
@@ -24,6 +23,7 @@ from traceanalyzer.commands.tune.measure.race import (
     results,
 )
 from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.workers import WorkerError
 
 CHECK_SHARE = 0.5
 """How much of a problem's time may go into checks; what is not checked by then is not measured."""
