@@ -15,14 +15,14 @@ from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.read import (
     Effort,
     IngestResult,
-    Source,
+    TraceSource,
     Store,
     TraceMetadata,
     ingest,
 )
 from traceanalyzer.read.derived import Derived
 from traceanalyzer.read.rank_of_file import missing_ranks, world_size
-from traceanalyzer.read.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
+from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Trace:
 
     Attributes:
         metadata: what the file says about itself.
-        events: every complete event, columns of ``ingest.schema.EVENT_SCHEMA``; ``start_ns`` is relative to
+        events: every complete event, columns of ``read.event_schema.EVENT_SCHEMA``; ``start_ns`` is relative to
             ``metadata.base_ns``. Lazy: a filter or projection reads only what it needs.
         store: where the events lie, when they lie in a store.
         derived: where results may be kept for the next command; null where nothing may be kept.
@@ -156,7 +156,7 @@ class TraceSet:
     """
 
     traces: tuple[Trace, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[TraceSource, ...]
     warnings: tuple[TraceWarning, ...]
     effort: Effort | None = None
 

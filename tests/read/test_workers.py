@@ -25,7 +25,7 @@ from traceanalyzer.read import (
 from traceanalyzer.read import (
     streaming as reading,
 )
-from traceanalyzer.read.document import Window
+from traceanalyzer.read.trace_text import Window
 
 
 @pytest.fixture

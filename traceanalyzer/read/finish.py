@@ -11,14 +11,14 @@ import polars as pl
 
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.read.defects import placed, reading_warnings
-from traceanalyzer.read.document import Document, Window
+from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, group_of
 from traceanalyzer.read.ids import replace_oversize
-from traceanalyzer.read.metadata import Source, TraceMetadata
+from traceanalyzer.read.metadata import TraceMetadata, TraceSource
 from traceanalyzer.read.pairs import join_pairs
 from traceanalyzer.read.rank_of_file import placement
 from traceanalyzer.read.sanitize import implausible_durations, stray_times
-from traceanalyzer.read.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, group_of
 from traceanalyzer.read.store import Store, events_in, position
+from traceanalyzer.read.trace_text import TraceText, Window
 from traceanalyzer.read.window import (
     PartWriter,
     Place,
@@ -45,14 +45,14 @@ class Reading:
         restart: gives the text once more, to find lines; null where it cannot be had twice.
     """
 
-    document: Document
+    document: TraceText
     reports: list[WindowReport]
     cut_off: bool
     directory: Path
     restart: Callable[[], Iterable[bytes]] | None
 
 
-def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]) -> Store:
+def finish(reading: Reading, source: TraceSource, compression: Sequence[TraceWarning]) -> Store:
     """Complete a store.
 
     Raises:
@@ -217,7 +217,7 @@ def _base(store: Store, path: str, reports: Sequence[WindowReport], *, damaged: 
     raise TraceError(path, f"no events to analyse: {why}")
 
 
-def _metadata(root: dict[str, Any], source: Source, base: int, reports: Sequence[WindowReport]) -> TraceMetadata:
+def _metadata(root: dict[str, Any], source: TraceSource, base: int, reports: Sequence[WindowReport]) -> TraceMetadata:
     distributed = root.get("distributedInfo")
     distributed = distributed if isinstance(distributed, dict) else {}
     placed = placement(source.path, distributed)

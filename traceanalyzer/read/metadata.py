@@ -9,7 +9,7 @@ from traceanalyzer.problems import TraceWarning
 
 
 @dataclass(frozen=True)
-class Source:
+class TraceSource:
     """One file of the input.
 
     Attributes:
@@ -30,7 +30,7 @@ class Source:
     recovered_events: int | None = None
     skipped: str | None = None
 
-    def renamed(self, old: str, new: str) -> Source:
+    def renamed(self, old: str, new: str) -> TraceSource:
         """Return the same source with its path as given now."""
         return replace(self, path=new + self.path[len(old) :]) if self.path.startswith(old) else self
 
@@ -56,7 +56,7 @@ class TraceMetadata:
         warnings: what was odd about the file.
     """
 
-    source: Source
+    source: TraceSource
     base_ns: int
     base_time_ns: int | None = None
     device_properties: tuple[dict[str, Any], ...] = ()

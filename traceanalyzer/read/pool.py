@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from traceanalyzer.read.document import Window
+from traceanalyzer.read.trace_text import Window
 from traceanalyzer.read.window import PartWriter, WindowDecoder, WindowReport
 from traceanalyzer.read.worker import WindowTask
 from traceanalyzer.workers import Worker, WorkerError

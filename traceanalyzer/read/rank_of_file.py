@@ -12,18 +12,20 @@ from typing import Any
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.read.metadata import TraceMetadata
 
-RANK = re.compile(r"(?:^|[^a-z])rank[-_]?(\d+)(?![a-z0-9])", re.IGNORECASE)
-PARALLEL = re.compile(r"(?:^|[-_.])(dcp|dp|pp|tp|ep)[-_]?(\d+)(?=$|[-_.])", re.IGNORECASE)
+RANK = re.compile(r"(?:^|[^a-z])rank[-_]?(\d{1,18})(?![a-z0-9])", re.IGNORECASE)
+PARALLEL = re.compile(r"(?:^|[-_.])(dcp|dp|pp|tp|ep)[-_]?(\d{1,18})(?=$|[-_.])", re.IGNORECASE)
 FRONT_END = re.compile(r"async_llm", re.IGNORECASE)
 GRAPH_CAPTURE = re.compile(r"graph_capture", re.IGNORECASE)
 GRAPH_CAPTURE_FOLDER = re.compile(r"(?:^|/)graph_capture_rank[^/]*/", re.IGNORECASE)
+
+INTEGER = re.compile(r"\s*(-?[0-9]{1,18})\s*$")
 
 LARGEST_JOB = 100_000
 """Ranks of a job beyond which what a file says of its rank or world size is not believed."""
 
 
 @dataclass(frozen=True)
-class Placement:
+class PlaceInJob:
     """Where in its job a trace was recorded.
 
     Attributes:
@@ -40,7 +42,7 @@ class Placement:
     warnings: tuple[TraceWarning, ...] = ()
 
 
-def placement(path: str, distributed: Mapping[str, Any]) -> Placement:
+def placement(path: str, distributed: Mapping[str, Any]) -> PlaceInJob:
     """Tell the rank of a trace from ``distributedInfo`` and its file name."""
     name = PurePath(path.rsplit("!", 1)[-1]).name
     parallel = {key.lower(): int(value) for key, value in PARALLEL.findall(name)} or None
@@ -52,11 +54,11 @@ def placement(path: str, distributed: Mapping[str, Any]) -> Placement:
         warnings = (TraceWarning("rank_conflict", message),)
         stated, world_size = None, None
     if stated is None:
-        return Placement(named, world_size, None if named is None else "filename", parallel, warnings)
+        return PlaceInJob(named, world_size, None if named is None else "filename", parallel, warnings)
     if named is not None and named != stated and RANK.search(name):
         message = f"the trace says rank {stated}, its file name says rank {named}; the trace is believed"
         warnings = (*warnings, TraceWarning("rank_conflict", message))
-    return Placement(stated, world_size, "trace", parallel, warnings)
+    return PlaceInJob(stated, world_size, "trace", parallel, warnings)
 
 
 def _named_rank(name: str, parallel: dict[str, int] | None) -> int | None:
@@ -70,8 +72,8 @@ def _named_rank(name: str, parallel: dict[str, int] | None) -> int | None:
 
 
 def _integer(value: Any) -> int | None:
-    if isinstance(value, str) and value.strip().lstrip("-").isdigit():
-        value = int(value)
+    if isinstance(value, str) and (digits := INTEGER.match(value)):
+        value = int(digits[1])
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

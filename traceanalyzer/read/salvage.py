@@ -22,8 +22,10 @@ from traceanalyzer.read.event_struct import (
     ExactEvent,
 )
 from traceanalyzer.read.json_borders import EVENT_BOUNDARY, closing
+from traceanalyzer.read.loose_json import whole_characters
 
 RUN = 256
+LARGEST_TIME = 2**63
 MAX_JOINED_BYTES = 1 << 20
 MAX_SEARCHED_BYTES = 32 << 20
 """How far an event with inner objects is searched for its end, and how far in all within a window."""
@@ -36,9 +38,6 @@ STRING_OR_WORD = re.compile(
 )
 PYTHON_WORDS = {b"None": b"null", b"True": b"true", b"False": b"false", b"undefined": b"null"}
 CONTROL = re.compile(rb"[\x00-\x1f]")
-ESCAPE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.", re.DOTALL
-)
 OVERFLOW = re.compile(rb"(?<=[:,\[\s])-?\d+(?:\.\d+)?[eE]\+?\d{3,}(?=\s*[,}\]])")
 LONE_BACKSLASH = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 QUOTED_VALUE = re.compile(
@@ -262,22 +261,20 @@ def cleaned(text: bytes) -> tuple[bytes, set[str]]:
         mended.add("bytes that are not UTF-8")
 
     def token(match: re.Match[bytes]) -> bytes:
-        found = match[0]
-        if found in PYTHON_WORDS:
+        written = match[0]
+        if written in PYTHON_WORDS:
             mended.add("words that are not JSON")
-            return PYTHON_WORDS[found]
-        if not found.startswith(b'"'):
+            return PYTHON_WORDS[written]
+        if not written.startswith(b'"'):
             mended.add("numbers that are NaN or infinite")
             return b"null"
-        if CONTROL.search(found):
+        if CONTROL.search(written):
             mended.add("control characters")
-            found = CONTROL.sub(lambda c: b"\\u%04x" % c[0][0], found)
-        if b"\\u" in found:
-            fixed = ESCAPE.sub(lambda e: b"\\ufffd" if len(e[0]) == 6 and e[0][1:2] == b"u" else e[0], found)
-            if fixed != found:
-                mended.add("half characters (lone surrogates)")
-                found = fixed
-        return found
+            written = CONTROL.sub(lambda c: b"\\u%04x" % c[0][0], written)
+        whole = whole_characters(written)
+        if whole != written:
+            mended.add("half characters (lone surrogates)")
+        return whole
 
     text = STRING_OR_WORD.sub(token, text)
     if OVERFLOW.search(text):
@@ -298,6 +295,8 @@ def quotes_escaped(text: bytes) -> bytes:
 
 
 def _is_time(value: Any) -> bool:
+    if isinstance(value, int) and abs(value) >= LARGEST_TIME:
+        return False  # no float can hold some of them
     return isinstance(value, int | float | str) and not isinstance(value, bool)
 
 

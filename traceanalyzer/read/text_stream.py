@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from traceanalyzer.problems import TraceWarning
 
@@ -21,7 +20,7 @@ class TextDamaged(Exception):  # noqa: N818
     """The text is not JSON here."""
 
 
-class Text:
+class TextStream:
     """A position in a text that is read forwards; as much as is asked for is held in memory.
 
     Args:
@@ -106,13 +105,3 @@ class Text:
             elif depth == 0:
                 return token.start() if byte == b"," else token.end()
             position = token.end()
-
-
-def decoded_value(text: bytes) -> Any:
-    """Decode a value that the strict decoder refuses, as far as Python's own can."""
-    import json
-
-    try:
-        return json.loads(text.decode("utf-8", "replace"), strict=False)
-    except (ValueError, RecursionError):
-        return None

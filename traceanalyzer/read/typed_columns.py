@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from traceanalyzer.read.loose_json import loose_value
+
 if TYPE_CHECKING:
     from msgspec import Raw
 
@@ -134,9 +136,6 @@ def _id(value: Any) -> int | None:
 
 
 def json_text(raw: bytes) -> str | None:
-    """Return JSON as written in one layout; null for null and for what is no JSON."""
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
+    """Return JSON as written in one layout; None for null and for what is not JSON."""
+    value = loose_value(raw)
     return None if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from traceanalyzer.read.document import Window
+from traceanalyzer.read.trace_text import Window
 from traceanalyzer.read.window import PartWriter, WindowDecoder, WindowReport
 from traceanalyzer.workers import serve
 

@@ -15,13 +15,13 @@ from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.read import (
     ingest,
     inputs,
-    pipes,
-    remote,
 )
 from traceanalyzer.read.container import Plain, describe_unknown
 from traceanalyzer.read.decode import decode_events
-from traceanalyzer.read.document import Document, NotATrace, Window
+from traceanalyzer.read.input_path import input_path
+from traceanalyzer.read.pipes import READ_ONCE
 from traceanalyzer.read.salvage import salvage
+from traceanalyzer.read.trace_text import NotATrace, TraceText, Window
 
 WINDOW_BYTES = 4 << 20
 
@@ -144,10 +144,11 @@ def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
 
 def _check_copy(path: str, target: Path) -> None:
     """Refuse, before anything is read, an input that cannot be read twice, and a copy in the place of its original."""
-    if remote.is_remote(path):
+    kind = input_path(path).kind
+    if kind == "url":
         raise TraceError(path, "only local files can be copied: download it first")
-    if pipes.is_pipe(path):
-        raise TraceError(path, f"no copy can be made of it: {pipes.READ_ONCE}, so save it to a file first")
+    if kind == "pipe":
+        raise TraceError(path, f"no copy can be made of it: {READ_ONCE}, so save it to a file first")
     if target.exists() and Path(path).exists() and target.samefile(path):
         raise TraceError(str(target), "the repaired copy cannot replace the file it is made from")
 
@@ -176,7 +177,7 @@ def _valid_text(path: str, more: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _document_text(plain: Plain, more: Iterable[bytes]) -> Iterator[bytes]:
-    document = Document(plain, WINDOW_BYTES)
+    document = TraceText(plain, WINDOW_BYTES)
     written: set[str] = set()
     separator = b"\n"
     try:

@@ -74,12 +74,11 @@ def ingest(
 
 def _next_path(path: str, output: str | None) -> str | None:
     """Return what the next command can be given to look at the same trace; null where nothing keeps it."""
-    from traceanalyzer.read.pipes import is_pipe
-    from traceanalyzer.read.remote import is_remote
+    from traceanalyzer.read.input_path import input_path
 
-    if output is not None and not is_remote(output):
+    if output is not None and input_path(output).kind != "url":
         return output
-    return None if is_pipe(path) else path
+    return None if input_path(path).kind == "pipe" else path
 
 
 def _read(paths: tuple[str, ...], no_cache: bool, output: str | None, engine: str, address: str | None) -> TraceSet:

@@ -19,11 +19,11 @@ from traceanalyzer.read.json_borders import (
     border_like,
     list_end,
 )
+from traceanalyzer.read.loose_json import loose_value
 from traceanalyzer.read.text_stream import (
-    Text,
     TextDamaged,
     TextEnded,
-    decoded_value,
+    TextStream,
 )
 
 MAX_EVENT_BYTES = 64 << 20
@@ -76,7 +76,7 @@ class NotATrace(Exception):  # noqa: N818  it is an answer, not an error
         self.damaged = damaged
 
 
-class Document(Text):
+class TraceText(TextStream):
     """Reads one trace from blocks of text.
 
     Args:
@@ -208,7 +208,7 @@ class Document(Text):
             if byte != b'"':
                 raise TextEnded if not byte else TextDamaged
             end = self._value_end(0)
-            key = decoded_value(self._buffer[:end])
+            key = loose_value(self._buffer[:end])
             self._drop(end)
             if self._skip_space() != b":":
                 raise TextEnded if not self._buffer else TextDamaged
@@ -227,7 +227,7 @@ class Document(Text):
         try:
             self.root[key] = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
-            value = decoded_value(text)
+            value = loose_value(text)
             if value is None:
                 self._warn("unreadable_value", f"the value of {key!r} is not valid JSON and was ignored")
             else:
