@@ -240,7 +240,7 @@ def open_trace(path: str | Path) -> Trace:
     Raises:
         TraceError: it cannot be used, or holds several traces (use ``open_traces``).
     """
-    found = open_traces(path)
-    if len(found) != 1:
-        raise TraceError(str(path), f"holds {len(found)} traces; open_traces() opens them all")
-    return found.traces[0]
+    traces = open_traces(path)
+    if len(traces) != 1:
+        raise TraceError(str(path), f"holds {len(traces)} traces; open_traces() opens them all")
+    return traces.traces[0]

@@ -255,10 +255,10 @@ def _zstd(path: str) -> Any:
     """Return a zstd decompressor from whichever package is there."""
     for module in ("compression.zstd", "backports.zstd"):
         try:
-            found = __import__(module, fromlist=["ZstdDecompressor"])
+            package = __import__(module, fromlist=["ZstdDecompressor"])
         except ImportError:
             continue
-        return found.ZstdDecompressor()
+        return package.ZstdDecompressor()
     try:
         zstandard: Any = __import__("zstandard")
     except ImportError:

@@ -155,8 +155,8 @@ def _chunks(data: bytes, size: int) -> Iterator[bytes]:
     """
     start, border = 0, border_like(data)
     while start < size:
-        found = border.search(data, start + CHUNK_BYTES, size)
-        end, following = (found.start() + 1, found.end()) if found else (size, size)
+        cut = border.search(data, start + CHUNK_BYTES, size)
+        end, following = (cut.start() + 1, cut.end()) if cut else (size, size)
         yield as_list(data, start, end)
         start = following
 
@@ -270,20 +270,20 @@ class _Rows:
 
     def _frame(self, name: str, group: _Group, at: pl.Series, labels: pl.Series, *, exact: bool) -> pl.DataFrame:
         times = columns.times_from_text if exact else columns.times_from_floats
-        found = {
+        series = {
             "index": at.cast(pl.Int64) + self._first_index,
             "start_ns": times(group.starts),
             "dur_ns": times(group.durations),
         }
         for label in EventLabels.FIELDS:
-            found[label] = self._words.labels.column(label, labels)
-        found |= _arg_columns(name, group.args, self._words, self._decoded)
+            series[label] = self._words.labels.column(label, labels)
+        series |= _arg_columns(name, group.args, self._words, self._decoded)
         if group.extras:
             texts = pl.Series([None], dtype=pl.String).new_from_index(0, at.len())
             texts = texts.scatter(list(group.extras), list(group.extras.values()))
-            found["extra"] = texts.cast(pl.Categorical())
-        names = [column for column in EVENT_SCHEMA if column in found]
-        return pl.DataFrame([found[column].alias(column) for column in (*names, *(["ph"] if name == PAIRS else []))])
+            series["extra"] = texts.cast(pl.Categorical())
+        names = [column for column in EVENT_SCHEMA if column in series]
+        return pl.DataFrame([series[column].alias(column) for column in (*names, *(["ph"] if name == PAIRS else []))])
 
 
 def _gather_args(group: _Group, name: str, texts: list[msgspec.Raw], words: EventWords) -> None:

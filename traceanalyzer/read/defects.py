@@ -80,15 +80,15 @@ def placed(
 
 def _lines(text: Iterable[bytes], offsets: Sequence[int]) -> dict[int, int]:
     """Return the 1-based line of each byte offset."""
-    found: dict[int, int] = {}
+    lines: dict[int, int] = {}
     waiting = list(offsets)
     start, line = 0, 1
     for block in text:
         while waiting and waiting[0] < start + len(block):
             at = waiting.pop(0)
-            found[at] = line + block.count(b"\n", 0, at - start)
+            lines[at] = line + block.count(b"\n", 0, at - start)
         if not waiting:
             break
         line += block.count(b"\n")
         start += len(block)
-    return found | dict.fromkeys(waiting, line)
+    return lines | dict.fromkeys(waiting, line)

@@ -116,7 +116,7 @@ def _window_starts(reports: Sequence[WindowReport]) -> tuple[int, ...]:
 def _rejoined(reports: Sequence[WindowReport], writer: PartWriter) -> list[WindowReport]:
     """Read events that the cut between two windows went through (a cut can only be guessed at)."""
     by_number = {report.number: report for report in reports}
-    found = []
+    rejoined = []
     for report in reports:
         following = by_number.get(report.number + 2)
         if report.tail is None or following is None or following.head is None:
@@ -127,8 +127,8 @@ def _rejoined(reports: Sequence[WindowReport], writer: PartWriter) -> list[Windo
         if joined.events and not joined.lost:
             report.lost.pop()
             following.lost.pop(0)
-            found.append(joined)
-    return found
+            rejoined.append(joined)
+    return rejoined
 
 
 def _pair_warnings(directory: Path, writer: PartWriter) -> list[TraceWarning]:

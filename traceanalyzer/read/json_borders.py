@@ -51,9 +51,9 @@ def list_end(text: bytes, limit: int) -> int | None:
     unmatched = closing(text, 0, limit, depth=1)
     if unmatched is not None and LIST_END.search(text, max(0, unmatched - 64), unmatched + 1):
         return unmatched
-    for found in LIST_END.finditer(text, 0, limit):
-        if b'"ph"' not in text[found.end() : found.end() + LOOKAHEAD]:
-            return found.end() - 1
+    for end in LIST_END.finditer(text, 0, limit):
+        if b'"ph"' not in text[end.end() : end.end() + LOOKAHEAD]:
+            return end.end() - 1
     return None
 
 

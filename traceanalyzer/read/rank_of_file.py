@@ -62,9 +62,9 @@ def placement(path: str, distributed: Mapping[str, Any]) -> PlaceInJob:
 
 
 def _named_rank(name: str, parallel: dict[str, int] | None) -> int | None:
-    found = RANK.search(name)
-    if found:
-        return int(found[1])
+    named = RANK.search(name)
+    if named:
+        return int(named[1])
     # SGLang names files by their tensor-parallel rank, which is the rank where no other dimension is used.
     if parallel and "tp" in parallel and not parallel.get("dp") and not parallel.get("pp"):
         return parallel["tp"]
@@ -94,22 +94,24 @@ def missing_ranks(ranks: Sequence[int | None], size: int | None) -> list[int]:
 
 def set_warnings(traces: Sequence[TraceMetadata]) -> list[TraceWarning]:
     """Return what is odd about a set of traces of one job: gaps and duplicates."""
-    ranks = [trace.rank for trace in traces]
     size = world_size([trace.world_size for trace in traces])
-    warnings = []
-    missing = missing_ranks(ranks, size)
-    if missing:
-        shown = ", ".join(str(rank) for rank in missing[:16]) + (", ..." if len(missing) > 16 else "")
-        of = "" if size is None else f" of {size}"
-        many = "s" if len(missing) > 1 else ""
-        warnings.append(
-            TraceWarning("missing_ranks", f"rank{many} {shown}{of} missing: no trace was given", count=len(missing))
-        )
-    for rank, count in Counter(rank for rank in ranks if rank is not None).items():
+    warnings = _gaps(traces, size)
+    known = [trace.rank for trace in traces if trace.rank is not None]
+    for rank, count in Counter(known).items():
         if count > 1:
             names = ", ".join(trace.source.path for trace in traces if trace.rank == rank)
             warnings.append(TraceWarning("duplicate_rank", f"{count} traces of rank {rank}: {names}", count=count))
-    beyond = sorted({rank for rank in ranks if rank is not None and size is not None and rank >= size})
-    if beyond:
-        warnings.append(TraceWarning("rank_conflict", f"rank {beyond[0]} in a job of {size}"))
+    if known and size is not None and max(known) >= size:
+        beyond = min(rank for rank in known if rank >= size)
+        warnings.append(TraceWarning("rank_conflict", f"rank {beyond} in a job of {size}"))
     return warnings
+
+
+def _gaps(traces: Sequence[TraceMetadata], size: int | None) -> list[TraceWarning]:
+    missing = missing_ranks([trace.rank for trace in traces], size)
+    if not missing:
+        return []
+    shown = ", ".join(str(rank) for rank in missing[:16]) + (", ..." if len(missing) > 16 else "")
+    of = "" if size is None else f" of {size}"
+    many = "s" if len(missing) > 1 else ""
+    return [TraceWarning("missing_ranks", f"rank{many} {shown}{of} missing: no trace was given", count=len(missing))]

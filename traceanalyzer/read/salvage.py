@@ -8,8 +8,9 @@ are not UTF-8, control characters and quotes inside strings); what is beyond rep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -218,19 +219,23 @@ def _set_ends_apart(outcome: Salvaged, data: bytes) -> None:
     events = [start for start, event in zip(outcome.starts, outcome.events, strict=True) if event.ph is not None]
     if not outcome.lost or not events:
         return
-    after = [at for at in outcome.lost if at > events[-1]]
-    if after:
-        outcome.tail = data[after[0] :]
-        outcome.lost = [at for at in outcome.lost if at <= after[0]]
-    before = [at for at in outcome.lost if at < events[0]]
-    if before:
-        outcome.head = data[: events[0]]
-        outcome.lost = [before[0], *(at for at in outcome.lost if at > events[0])]
-    kept = [at for at, start in enumerate(outcome.starts) if not (before and start < events[0])]
-    kept = [at for at in kept if not (after and outcome.starts[at] > after[0])]
-    outcome.events = [outcome.events[at] for at in kept]
-    outcome.texts = [outcome.texts[at] for at in kept]
-    outcome.starts = [outcome.starts[at] for at in kept]
+    begin, end = 0, len(data)  # of what remains between the halves
+    if (after := _first(outcome.lost, beyond=events[-1])) is not None:
+        end = after
+        outcome.tail = data[after:]
+        outcome.lost = [at for at in outcome.lost if at <= after]
+    if outcome.lost[0] < events[0]:
+        begin = events[0]
+        outcome.head = data[:begin]
+        outcome.lost = [outcome.lost[0], *(at for at in outcome.lost if at > begin)]
+    kept = [begin <= start <= end for start in outcome.starts]
+    outcome.events = list(compress(outcome.events, kept))
+    outcome.texts = list(compress(outcome.texts, kept))
+    outcome.starts = list(compress(outcome.starts, kept))
+
+
+def _first(places: Iterable[int], *, beyond: int) -> int | None:
+    return next((place for place in places if place > beyond), None)
 
 
 def _pieces(data: bytes) -> list[tuple[int, int]]:

@@ -65,8 +65,8 @@ def _overlapping(long: pl.DataFrame, events: pl.LazyFrame) -> pl.DataFrame:
         .collect(engine="streaming")
         .partition_by(LANE, as_dict=True, include_key=False)
     )
-    found = [_reaching(group, starts.pop(lane)["start_ns"].sort()) for lane, group in long.group_by(LANE)]
-    reaching = pl.concat(found) if found else _reaching(long, pl.Series(dtype=pl.Int64))
+    by_lane = [_reaching(group, starts.pop(lane)["start_ns"].sort()) for lane, group in long.group_by(LANE)]
+    reaching = pl.concat(by_lane) if by_lane else _reaching(long, pl.Series(dtype=pl.Int64))
     return reaching.filter(pl.col("overlap_ns") > OVERLAP_NS)
 
 

@@ -147,8 +147,8 @@ class TraceText(TextStream):
     def _skip_preamble(self) -> None:
         """Skip text before the JSON, such as a line of a log."""
         self._fill(1 << 16)
-        found = EVENT_LIST.search(self._buffer)
-        start = OBJECT.search(self._buffer, 0, found.start() + 1) if found else None
+        events = EVENT_LIST.search(self._buffer)
+        start = OBJECT.search(self._buffer, 0, events.start() + 1) if events else None
         if start is None:
             raise NotATrace("")
         self._warn("leading_data", f"{start.start()} bytes before the JSON were ignored")
@@ -186,9 +186,9 @@ class TraceText(TextStream):
 
     def _seek_events(self) -> bool:
         while True:
-            found = EVENT_LIST.search(self._buffer)
-            if found:
-                self._drop(found.end())
+            events = EVENT_LIST.search(self._buffer)
+            if events:
+                self._drop(events.end())
                 return True
             if self._ended:
                 return False
@@ -285,7 +285,7 @@ class TraceText(TextStream):
         while True:
             start = max(0, limit - reach)
             for border in (self._border, EVENT_BOUNDARY):
-                ends = [found.end() for found in border.finditer(self._buffer, start, limit)]
+                ends = [match.end() for match in border.finditer(self._buffer, start, limit)]
                 if ends:
                     return ends[-1]
             if start == 0:
