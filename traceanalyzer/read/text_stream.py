@@ -81,27 +81,35 @@ class TextStream:
         position = at
         while True:
             token = TOKEN.search(self._buffer, position)
-            unclosed = token is not None and token[0] == b'"'
-            if token is None or unclosed:
-                if not token and depth == 0 and self._ended:
+            if token is None or token[0] == b'"':
+                if token is None and depth == 0 and self._ended:
                     return len(self._buffer)
-                if len(self._buffer) - at > MAX_VALUE_BYTES:
-                    raise TextDamaged
-                position = token.start() if token else len(self._buffer)
-                if not self._fill(2 * len(self._buffer) + (1 << 16)) and position >= len(self._buffer) - 1:
-                    raise TextEnded
-                if self._ended and unclosed and TOKEN.search(self._buffer, position)[0] == b'"':  # type: ignore[index]
-                    raise TextEnded
+                position = self._read_on(at, token)
                 continue
             byte = token[0]
-            if byte in {b"{", b"["}:
-                depth += 1
-            elif byte in {b"}", b"]"}:
-                depth -= 1
-                if depth < 0:
-                    return token.start()
-                if depth == 0:
-                    return token.end()
-            elif depth == 0:
-                return token.start() if byte == b"," else token.end()
+            depth += (byte in {b"{", b"["}) - (byte in {b"}", b"]"})
+            if depth < 0 or (depth == 0 and byte == b","):
+                return token.start()
+            if depth == 0:
+                return token.end()
             position = token.end()
+
+    def _read_on(self, at: int, unclosed: re.Match[bytes] | None) -> int:
+        """Get more of a value that does not end in the buffer; return where to go on looking.
+
+        Args:
+            at: where the value starts.
+            unclosed: the quote of a string that does not end, if there is one.
+
+        Raises:
+            TextEnded: there is no more.
+            TextDamaged: the value is longer than any should be.
+        """
+        if len(self._buffer) - at > MAX_VALUE_BYTES:
+            raise TextDamaged
+        position = unclosed.start() if unclosed else len(self._buffer)
+        if not self._fill(2 * len(self._buffer) + (1 << 16)) and position >= len(self._buffer) - 1:
+            raise TextEnded
+        if self._ended and unclosed and TOKEN.search(self._buffer, position)[0] == b'"':  # type: ignore[index]
+            raise TextEnded
+        return position
