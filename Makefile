@@ -1,8 +1,9 @@
-# make demo: set up, then analyse the sample trace.   make test: set up, then every check.
+# make demo: set up, then analyse the sample traces.  make test: set up, then every check.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SAMPLE := traces/gptoss20b_decode_synthetic.json.gz
+RECORDED := traces/gptoss24_vllm_cpu.json.gz
 JOBS ?= 2
 
 .PHONY: demo test lint types layers unit slow test-wheel test-lowest test-vllm bench reference clean
@@ -13,9 +14,13 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/.installed
+	@echo "Two sample traces: $(SAMPLE) is synthetic, a GPU decoding gpt-oss-20b;"
+	@echo "$(RECORDED), at the end, was recorded: vLLM on a CPU, a tiny model."
+	@echo
 	$(BIN)/traceanalyzer ingest $(SAMPLE)
 	$(BIN)/traceanalyzer hotspots $(SAMPLE) --phase decode --limit 8
 	$(BIN)/traceanalyzer blocks $(SAMPLE) --phase decode --step 1
+	$(BIN)/traceanalyzer ingest $(RECORDED)
 
 test: lint types layers unit
 

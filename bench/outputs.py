@@ -1,6 +1,6 @@
 """What the product says today, kept, and compared with what it says later.
 
-    python -m bench.outputs record FOLDER [--shared ../shared] [--jobs 2] [--only COMMAND ...]
+    python -m bench.outputs record FOLDER [--shared ../shared] [--jobs 2] [--only COMMAND ... | --few]
     python -m bench.outputs compare BEFORE AFTER [--only COMMAND ...] [--sentences]
 
 ``record`` runs every command that prints JSON or CSV over the samples, the cases and, where they are, the shared
@@ -12,14 +12,17 @@ with ``--sentences``). Exit status 1 when anything else differs.
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
 import json
+import math
 import os
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -161,6 +164,39 @@ def runs(shared: str | None) -> list[Run]:
     return list(dict.fromkeys(made))
 
 
+def few_runs() -> list[Run]:
+    """Return a small set of runs over what the repository holds, one or two of each command: a test keeps them."""
+    sample = "traces/gptoss20b_decode_synthetic.json.gz"
+    sides = (f"{CASES}/600_ab_before.json.gz", f"{CASES}/600_ab_after.json.gz")
+    results = (f"{CASES}/500_bench_before.json", f"{CASES}/500_bench_after.json")
+    estimate = ("--model", "gpt-oss-120b", "--gpu", "MI300X", "--isl", "512", "--osl", "64", "--batch", "1,16")
+    return [
+        ("blocks", f"{CASES}/210_dense_first3_moe.json.gz", "--csv"),
+        ("blocks", sample, "--json"),
+        ("hotspots", sample, "--json"),
+        ("hotspots", sample, "--by", "role", "--json"),
+        ("hotspots", f"{CASES}/203_vllm_detailed.json.gz", "--csv"),
+        ("idle", f"{CASES}/201_vllm_native.json.gz", "--json"),
+        ("idle", f"{CASES}/205_no_annotation_eager.json.gz", "--csv"),
+        ("roofline", sample, "--json"),
+        ("roofline", sample, "--csv"),
+        ("tune", "plan", sample, "--json"),
+        ("ingest", f"{CASES}/113_two_gpus.json.gz", "--json"),
+        ("ingest", f"{CASES}/109_cpu_only.json", "--json"),
+        ("doctor", f"{CASES}/001_truncated_midevent.json", "--json"),
+        ("ranks", f"{CASES}/303_allreduce_wait", "--json"),
+        ("ranks", f"{CASES}/305_pp2", "--csv"),
+        ("diff", *sides, "--json"),
+        ("diff", *sides, "--csv"),
+        ("serving", "compare", *results, "--json"),
+        ("serving", "show", results[0], "--csv"),
+        ("gpus", "--json"),
+        ("estimate", *estimate, "--json"),
+        ("tune", "policy", "docs/data/strix_halo_sweep.log", "--top-k", "4", "--max-regret", "0.15", "--json"),
+        ("tune", "verify", "--before", sides[0], "--after", sides[1], "--json"),
+    ]
+
+
 def file_of(run: Run, folder: Path) -> Path:
     """Return where the record of a run is kept."""
     return folder / f"{sha256(json.dumps(run).encode()).hexdigest()[:20]}.json.gz"
@@ -181,8 +217,9 @@ def record_one(run: Run, folder: Path) -> None:
         }
         output = result.stdout.replace(out, "OUT")
     kept = {"run": run, "status": result.exit_code, "output": output, "files": files}
-    with gzip.open(file_of(run, folder), "wt", encoding="utf-8", compresslevel=3) as file:
-        json.dump(kept, file)
+    text = json.dumps(kept, ensure_ascii=False)
+    # Without a time and a name in it, the same record is the same file.
+    file_of(run, folder).write_bytes(gzip.compress(text.encode(errors="surrogatepass"), 6, mtime=0))
 
 
 def command_line() -> object:
@@ -192,13 +229,12 @@ def command_line() -> object:
     return cli
 
 
-def record(folder: Path, shared: str | None, jobs: int, only: Sequence[str]) -> None:
-    """Record every run, or those of some commands."""
+def record(folder: Path, wanted: Sequence[Run], jobs: int) -> None:
+    """Record runs."""
     os.chdir(ROOT)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
         os.environ |= {"XDG_CACHE_HOME": cache, "COLUMNS": "100"}
-        wanted = [run for run in runs(shared) if is_wanted(run, only)]
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
             for _ in pool.map(record_one, wanted, [folder] * len(wanted), chunksize=8):
                 pass
@@ -243,36 +279,44 @@ def read(path: Path) -> Any:
         return json.load(file)
 
 
-def differences(a: Any, b: Any, worded: Counter[str]) -> Iterator[str]:
-    """Yield what differs between two records of one run."""
+def differences(a: Any, b: Any, worded: Counter[str], tolerance: float = 0.0) -> Iterator[str]:
+    """Yield what differs between two records of one run; figures may differ by a share of ``tolerance``."""
     if a["status"] != b["status"]:
         yield f"exit status {a['status']} -> {b['status']}"
     if a["status"] and b["status"]:
         return
     if "--json" in a["run"] and not a["status"] and not b["status"]:
-        yield from unlike(json.loads(a["output"]), json.loads(b["output"]), "$", worded)
+        yield from unlike(json.loads(a["output"]), json.loads(b["output"]), "$", worded, tolerance)
     elif "--csv" in a["run"]:
-        yield from unlike_lines(a["output"], b["output"], worded)
+        yield from unlike_lines(a["output"], b["output"], tolerance)
     for name in a["files"]:
-        yield from unlike_lines(a["files"][name], b["files"].get(name, ""), worded)
+        yield from unlike_lines(a["files"][name], b["files"].get(name, ""), tolerance)
 
 
-def unlike(a: Any, b: Any, where: str, worded: Counter[str]) -> Iterator[str]:
+def unlike(a: Any, b: Any, where: str, worded: Counter[str], tolerance: float) -> Iterator[str]:
     """Yield the places where two JSON values differ: b may have more keys, and other sentences."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in a.keys() - b.keys():
             yield f"{where}.{key}: gone"
         for key in a.keys() & b.keys():
-            yield from unlike(a[key], b[key], f"{where}.{key}", worded)
+            yield from unlike(a[key], b[key], f"{where}.{key}", worded, tolerance)
     elif isinstance(a, list) and isinstance(b, list):
         if len(a) != len(b):
             yield f"{where}: {len(a)} -> {len(b)} entries"
         for i, (left, right) in enumerate(zip(a, b, strict=False)):
-            yield from unlike(left, right, f"{where}[{i}]", worded)
+            yield from unlike(left, right, f"{where}[{i}]", worded, tolerance)
     elif isinstance(a, str) and isinstance(b, str) and a != b and is_sentence(a, where):
         worded[f"{a}  =>  {b}"] += 1
-    elif (type(a) is not type(b) and not (isinstance(a, int | float) and isinstance(b, int | float))) or a != b:
+    elif is_number(a) and is_number(b):
+        if not math.isclose(a, b, rel_tol=tolerance):
+            yield f"{where}: {a!r} -> {b!r}"
+    elif type(a) is not type(b) or a != b:
         yield f"{where}: {a!r} -> {b!r}"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_sentence(text: str, where: str) -> bool:
@@ -283,14 +327,24 @@ def is_sentence(text: str, where: str) -> bool:
     return " " in text or any(key in WORDED for key in keys)
 
 
-def unlike_lines(a: str, b: str, worded: Counter[str]) -> Iterator[str]:
-    """Yield the lines that differ; of cells that hold sentences only their presence counts."""
-    left, right = a.splitlines(), b.splitlines()
+def unlike_lines(a: str, b: str, tolerance: float) -> Iterator[str]:
+    """Yield the lines of two CSV texts that differ; figures may differ by a share of ``tolerance``."""
+    left, right = list(csv.reader(a.splitlines())), list(csv.reader(b.splitlines()))
     if len(left) != len(right):
         yield f"{len(left)} -> {len(right)} lines"
     for number, (one, other) in enumerate(zip(left, right, strict=False), 1):
-        if one != other:
+        if len(one) != len(other) or not all(map(partial(same_cell, tolerance), one, other)):
             yield f"line {number}: {one!r} -> {other!r}"
+
+
+def same_cell(tolerance: float, a: str, b: str) -> bool:
+    """Whether two cells hold the same text or, within the tolerance, the same figure."""
+    if a == b:
+        return True
+    try:
+        return bool(tolerance) and math.isclose(float(a), float(b), rel_tol=tolerance)
+    except ValueError:
+        return False
 
 
 def say(line: str) -> None:
@@ -305,6 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     recording = verbs.add_parser("record")
     recording.add_argument("folder", type=Path)
     recording.add_argument("--shared", help="the folder of shared traces; left out, only what is in the repository")
+    recording.add_argument("--few", action="store_true", help="only what the test keeps, in tests/data/outputs")
     recording.add_argument("--jobs", type=int, default=2)
     comparing = verbs.add_parser("compare")
     comparing.add_argument("before", type=Path)
@@ -314,7 +369,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         each.add_argument("--only", nargs="+", default=(), help="commands, such as idle or tune-plan")
     given = parser.parse_args(arguments)
     if given.verb == "record":
-        record(given.folder.resolve(), given.shared, given.jobs, given.only)
+        wanted = few_runs() if given.few else [run for run in runs(given.shared) if is_wanted(run, given.only)]
+        record(given.folder.resolve(), wanted, given.jobs)
         return 0
     return compare(given.before, given.after, given.sentences, given.only)
 

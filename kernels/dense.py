@@ -1,26 +1,18 @@
 """Dense product ``c[m, n] = a[m, k] @ b[n, k]^T`` in bf16, fp16 or fp32, optionally split over k."""
 # mypy: disable-error-code="no-untyped-def,misc,untyped-decorator"
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 
-from traceanalyzer.kernels.launch import (
-    Case,
-    KernelSpec,
-    Launch,
-    Prepared,
-    scheduled,
-)
+from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, scheduled
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, SearchSpace
 from traceanalyzer.kernels.target import Target
-from traceanalyzer.kernels.tiles import (
-    grouped_tile,
-    load_step,
-    store_tile,
-    sum_splits_kernel,
-)
+from traceanalyzer.kernels.tiles import grouped_tile, load_step, store_tile, sum_splits_kernel
 from traceanalyzer.kernels.traffic import dense_traffic
 
 TORCH_DTYPE = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
@@ -29,24 +21,11 @@ SUM_BLOCK = 256
 
 @triton.jit
 def dense_kernel(
-    a,
-    b,
-    c,
-    m,
-    n,
-    k,
-    stride_a,
-    stride_b,
-    stride_c,
-    stride_split,
-    block_m: tl.constexpr,
-    block_n: tl.constexpr,
-    block_k: tl.constexpr,
-    split_k: tl.constexpr,
-    group_m: tl.constexpr,
-    even_k: tl.constexpr,
-    precision: tl.constexpr,
-):
+    a, b, c, m, n, k,
+    stride_a, stride_b, stride_c, stride_split,
+    block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, split_k: tl.constexpr,
+    group_m: tl.constexpr, even_k: tl.constexpr, precision: tl.constexpr,
+):  # fmt: skip
     """One program a tile (axis 0) and part of k (axis 1).
 
     a [m, k], b [n, k] -> c [m, n], or with split_k > 1 [split_k, m, n] float32.
@@ -81,37 +60,40 @@ def make_case(problem: Problem, target: Target, device: str, seed: int, routing:
 
 
 def prepare(case: Case, config: Config) -> Prepared:
-    """Allocate the result (and the parts, with split_k) and describe the launches."""
-    problem = case.problem
+    """Describe the launches of the product."""
     a, b = case.tensors["a"], case.tensors["b"]
-    m, n, k = problem.m, problem.n, problem.k
-    output = torch.empty(m, n, dtype=a.dtype, device=a.device)
+    strides = {"stride_a": a.stride(0), "stride_b": b.stride(0)}
+    return dense_launches(dense_kernel, case, config, a.dtype, strides, {"precision": "ieee"})
+
+
+def dense_launches(
+    kernel: Any,
+    case: Case,
+    config: Config,
+    dtype: torch.dtype,
+    strides: Mapping[str, int],
+    constants: Mapping[str, Any],
+) -> Prepared:
+    """Allocate the result (and the parts, with split_k) and describe the launches of a dense product.
+
+    Args:
+        kernel: what multiplies.
+        case: its tensors go to the kernel under their names.
+        config: how.
+        dtype: of the result.
+        strides: of the tensors, by parameter.
+        constants: the kernel's own constants, besides the configuration's.
+    """
+    m, n, k = case.problem.m, case.problem.n, case.problem.k
+    device = case.tensors["a"].device
+    output = torch.empty(m, n, dtype=dtype, device=device)
     split = config.split_k > 1
-    parts = torch.empty(config.split_k, m, n, dtype=torch.float32, device=a.device) if split else output
+    parts = torch.empty(config.split_k, m, n, dtype=torch.float32, device=device) if split else output
     product = Launch(
-        dense_kernel,
+        kernel,
         (triton.cdiv(m, config.block_m) * triton.cdiv(n, config.block_n), config.split_k, 1),
-        {
-            "a": a,
-            "b": b,
-            "c": parts,
-            "m": m,
-            "n": n,
-            "k": k,
-            "stride_a": a.stride(0),
-            "stride_b": b.stride(0),
-            "stride_c": n,
-            "stride_split": m * n,
-        },
-        {
-            "block_m": config.block_m,
-            "block_n": config.block_n,
-            "block_k": config.block_k,
-            "split_k": config.split_k,
-            "group_m": config.group_m,
-            "even_k": k % config.block_k == 0,
-            "precision": "ieee",
-        },
+        {**case.tensors, "c": parts, "m": m, "n": n, "k": k, **strides, "stride_c": n, "stride_split": m * n},
+        {**config.constants, "even_k": k % config.block_k == 0, **constants},
         config.options(case.target.vendor),
     )
     return scheduled(output, product, sum_splits(parts, output, config.split_k) if split else None)

@@ -5,14 +5,8 @@ import torch
 import triton
 import triton.language as tl
 
-from traceanalyzer.kernels.dense import sum_splits
-from traceanalyzer.kernels.launch import (
-    Case,
-    KernelSpec,
-    Launch,
-    Prepared,
-    scheduled,
-)
+from traceanalyzer.kernels.dense import dense_launches
+from traceanalyzer.kernels.launch import Case, KernelSpec, Prepared
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, Constraint, SearchSpace
 from traceanalyzer.kernels.target import Target
@@ -34,29 +28,11 @@ def e4m3_bits_to_fp16(bits):
 
 @triton.jit
 def fp8_block_kernel(
-    a,
-    b,
-    a_scale,
-    b_scale,
-    c,
-    m,
-    n,
-    k,
-    stride_a,
-    stride_b,
-    stride_as,
-    stride_bs,
-    stride_c,
-    stride_split,
-    block_m: tl.constexpr,
-    block_n: tl.constexpr,
-    block_k: tl.constexpr,
-    split_k: tl.constexpr,
-    group_m: tl.constexpr,
-    even_k: tl.constexpr,
-    scale_group: tl.constexpr,
-    from_bytes: tl.constexpr,
-):
+    a, b, a_scale, b_scale, c, m, n, k,
+    stride_a, stride_b, stride_as, stride_bs, stride_c, stride_split,
+    block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, split_k: tl.constexpr,
+    group_m: tl.constexpr, even_k: tl.constexpr, scale_group: tl.constexpr, from_bytes: tl.constexpr,
+):  # fmt: skip
     """One program a tile and part of k.
 
     a [m, k], b [n, k] fp8 (or bytes), a_scale [m, k / 128], b_scale [n / 128, k / 128] float32
@@ -107,7 +83,7 @@ def make_case(problem: Problem, target: Target, device: str, seed: int, routing:
 
 
 def _quantize(values: torch.Tensor, rows: int, storage: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Quantise blocks of ``rows`` x 128: return fp8 of the same shape and the scales, one a block."""
+    """Quantise blocks of ``rows`` x 128: return fp8 of the same shape and the scales, one per block."""
     m, k = values.shape
     padded = torch.nn.functional.pad(values, (0, -k % GROUP, 0, -m % rows))
     blocks = padded.reshape(padded.shape[0] // rows, rows, -1, GROUP)
@@ -123,45 +99,17 @@ def _values(stored: torch.Tensor) -> torch.Tensor:
 
 
 def prepare(case: Case, config: Config) -> Prepared:
-    """Allocate the bf16 result (float16 in the interpreter) and describe the launches."""
+    """Describe the launches of the product; the result is bf16, in the interpreter float16."""
     a, b, a_scale, b_scale = (case.tensors[name] for name in ("a", "b", "a_scale", "b_scale"))
-    m, n, k = case.problem.m, case.problem.n, case.problem.k
     dtype = torch.float16 if case.target.vendor == "none" else torch.bfloat16
-    output = torch.empty(m, n, dtype=dtype, device=a.device)
-    split = config.split_k > 1
-    parts = torch.empty(config.split_k, m, n, dtype=torch.float32, device=a.device) if split else output
-    product = Launch(
-        fp8_block_kernel,
-        (triton.cdiv(m, config.block_m) * triton.cdiv(n, config.block_n), config.split_k, 1),
-        {
-            "a": a,
-            "b": b,
-            "a_scale": a_scale,
-            "b_scale": b_scale,
-            "c": parts,
-            "m": m,
-            "n": n,
-            "k": k,
-            "stride_a": a.stride(0),
-            "stride_b": b.stride(0),
-            "stride_as": a_scale.stride(0),
-            "stride_bs": b_scale.stride(0),
-            "stride_c": n,
-            "stride_split": m * n,
-        },
-        {
-            "block_m": config.block_m,
-            "block_n": config.block_n,
-            "block_k": config.block_k,
-            "split_k": config.split_k,
-            "group_m": config.group_m,
-            "even_k": k % config.block_k == 0,
-            "scale_group": GROUP,
-            "from_bytes": a.dtype == torch.uint8,
-        },
-        config.options(case.target.vendor),
-    )
-    return scheduled(output, product, sum_splits(parts, output, config.split_k) if split else None)
+    strides = {
+        "stride_a": a.stride(0),
+        "stride_b": b.stride(0),
+        "stride_as": a_scale.stride(0),
+        "stride_bs": b_scale.stride(0),
+    }
+    constants = {"scale_group": GROUP, "from_bytes": a.dtype == torch.uint8}
+    return dense_launches(fp8_block_kernel, case, config, dtype, strides, constants)
 
 
 def reference(case: Case) -> torch.Tensor:

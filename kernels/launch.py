@@ -24,7 +24,7 @@ class Case:
         problem: what is multiplied.
         target: where.
         tensors: by name; on the ``meta`` device they have shapes only, which is enough to compile.
-        routing: how the rows fall on the experts; null for a dense product.
+        routing: how the rows fall on the experts; ``None`` for a dense product.
     """
 
     problem: Problem
@@ -109,7 +109,7 @@ class KernelSpec:
     n_step: int = 1
 
     def fault(self, problem: Problem) -> str | None:
-        """Return why this kernel cannot do a problem, or null."""
+        """Return why this kernel cannot do a problem, if it cannot."""
         if problem.dtype not in self.dtypes:
             return f"{self.name} takes {', '.join(self.dtypes)}, not {problem.dtype}"
         if self.grouped and problem.experts is None:

@@ -21,23 +21,9 @@ def swiglu(values, limit, alpha, block_n: tl.constexpr, rows: tl.constexpr):
 
 @triton.jit
 def store_rows(
-    acc,
-    expert,
-    rows,
-    row_ok,
-    part_n,
-    bias,
-    out,
-    scatter,
-    weights,
-    n,
-    stride_out,
-    limit,
-    alpha,
-    down: tl.constexpr,
-    block_m: tl.constexpr,
-    block_n: tl.constexpr,
-):
+    acc, expert, rows, row_ok, part_n, bias, out, scatter, weights, n, stride_out, limit, alpha,
+    down: tl.constexpr, block_m: tl.constexpr, block_n: tl.constexpr,
+):  # fmt: skip
     """Do what ends a product: bias, then SwiGLU (gate_up) or routing weights and scatter (down), and store.
 
     acc [block_m, block_n] are sorted rows of one expert in columns ``part_n * block_n`` and following, summed over k.
@@ -59,38 +45,14 @@ def store_rows(
 
 @triton.jit
 def moe_kernel(
-    x,
-    w,
-    w_scale,
-    bias,
-    out,
-    gather,
-    scatter,
-    weights,
-    offsets,
-    tile_expert,
-    tile_row,
-    n,
-    k,
-    tiles_m,
-    stride_x,
-    stride_we,
-    stride_wn,
-    stride_se,
-    stride_sn,
-    stride_out,
-    stride_split,
-    limit,
-    alpha,
-    down: tl.constexpr,
-    block_m: tl.constexpr,
-    block_n: tl.constexpr,
-    block_k: tl.constexpr,
-    split_k: tl.constexpr,
-    group_m: tl.constexpr,
-    even_k: tl.constexpr,
-    x_format: tl.constexpr,
-):
+    x, w, w_scale, bias, out,
+    gather, scatter, weights, offsets, tile_expert, tile_row,
+    n, k, tiles_m,
+    stride_x, stride_we, stride_wn, stride_se, stride_sn, stride_out, stride_split,
+    limit, alpha,
+    down: tl.constexpr, block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, split_k: tl.constexpr,
+    group_m: tl.constexpr, even_k: tl.constexpr, x_format: tl.constexpr,
+):  # fmt: skip
     """One program a tile of one expert (axis 0) and part of k (axis 1).
 
     x [tokens, k] (down: [m, k], sorted), w [experts, n, k / 2] uint8, w_scale [experts, n, k / 32] uint8,
@@ -134,42 +96,16 @@ def moe_kernel(
         tl.store(place, acc, mask=row_ok[:, None] & (cols < n)[None, :])
         return
     store_rows(
-        acc,
-        expert,
-        rows,
-        row_ok,
-        tile_n,
-        bias,
-        out,
-        scatter,
-        weights,
-        n,
-        stride_out,
-        limit,
-        alpha,
-        down,
-        block_m,
-        block_n,
-    )
+        acc, expert, rows, row_ok, tile_n, bias, out, scatter, weights, n, stride_out, limit, alpha,
+        down, block_m, block_n,
+    )  # fmt: skip
 
 
 @triton.jit
 def moe_finish_kernel(
-    parts,
-    bias,
-    out,
-    scatter,
-    weights,
-    row_expert,
-    n,
-    stride_split,
-    stride_out,
-    limit,
-    alpha,
-    down: tl.constexpr,
-    split_k: tl.constexpr,
-    block_n: tl.constexpr,
-):
+    parts, bias, out, scatter, weights, row_expert, n, stride_split, stride_out, limit, alpha,
+    down: tl.constexpr, split_k: tl.constexpr, block_n: tl.constexpr,
+):  # fmt: skip
     """Add the parts of one sorted row (axis 0), then do what the product does at its end."""
     rows = tl.program_id(0) + tl.arange(0, 1)
     cols = tl.program_id(1) * block_n + tl.arange(0, block_n)
@@ -179,23 +115,9 @@ def moe_finish_kernel(
         acc += tl.load(places + split * stride_split, mask=(cols < n)[None, :], other=0.0)
     expert = tl.load(row_expert + tl.program_id(0))
     store_rows(
-        acc,
-        expert,
-        rows,
-        rows >= 0,
-        tl.program_id(1),
-        bias,
-        out,
-        scatter,
-        weights,
-        n,
-        stride_out,
-        limit,
-        alpha,
-        down,
-        1,
-        block_n,
-    )
+        acc, expert, rows, rows >= 0, tl.program_id(1), bias, out, scatter, weights, n, stride_out, limit, alpha,
+        down, 1, block_n,
+    )  # fmt: skip
 
 
 @triton.jit

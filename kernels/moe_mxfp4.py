@@ -7,22 +7,11 @@ from itertools import pairwise
 import torch
 import triton
 
-from traceanalyzer.kernels.launch import (
-    Case,
-    KernelSpec,
-    Launch,
-    Prepared,
-    scheduled,
-)
+from traceanalyzer.kernels.launch import Case, KernelSpec, Launch, Prepared, scheduled
 from traceanalyzer.kernels.moe import moe_combine_kernel, moe_finish_kernel, moe_kernel
 from traceanalyzer.kernels.mxfp4 import GROUP, dequantize, random_weights
 from traceanalyzer.kernels.problem import Config, Problem
-from traceanalyzer.kernels.routing import (
-    Routing,
-    route,
-    tile_bound,
-    tile_tables,
-)
+from traceanalyzer.kernels.routing import Routing, route, tile_bound, tile_tables
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, Constraint, SearchSpace
 from traceanalyzer.kernels.target import Target
 from traceanalyzer.kernels.traffic import Traffic, grouped_traffic
@@ -63,7 +52,7 @@ def _routing(case: Case) -> Routing:
 def prepare(case: Case, config: Config, *, down: bool) -> Prepared:
     """Allocate results and tile tables and describe the launches: product, sum of parts, sum over experts."""
     problem, table = case.problem, _routing(case)
-    x, w, w_scale, bias = (case.tensors[name] for name in ("x", "w", "w_scale", "bias"))
+    x, w, w_scale = (case.tensors[name] for name in ("x", "w", "w_scale"))
     m, n, k = problem.m, problem.n, problem.k
     rows_out = torch.empty(m, n if down else n // 2, dtype=x.dtype, device=x.device)
     split = config.split_k > 1
@@ -74,10 +63,7 @@ def prepare(case: Case, config: Config, *, down: bool) -> Prepared:
         moe_kernel,
         (tiles_m * triton.cdiv(n, config.block_n), config.split_k, 1),
         {
-            "x": x,
-            "w": w,
-            "w_scale": w_scale,
-            "bias": bias,
+            **case.tensors,
             "out": parts,
             "gather": table.gather,
             "scatter": table.scatter,
@@ -98,16 +84,7 @@ def prepare(case: Case, config: Config, *, down: bool) -> Prepared:
             "limit": LIMIT,
             "alpha": ALPHA,
         },
-        {
-            "down": down,
-            "block_m": config.block_m,
-            "block_n": config.block_n,
-            "block_k": config.block_k,
-            "split_k": config.split_k,
-            "group_m": config.group_m,
-            "even_k": k % config.block_k == 0,
-            "x_format": problem.dtype,
-        },
+        {**config.constants, "down": down, "even_k": k % config.block_k == 0, "x_format": problem.dtype},
         config.options(case.target.vendor),
     )
     finish = _finish(case, parts, rows_out, config.split_k, down) if split else None
@@ -196,46 +173,33 @@ SPACE = SearchSpace(
     shapes={},
 )
 
-GATE_UP = KernelSpec(
-    name="moe_gate_up",
-    summary="grouped product with mxfp4 weights, gather and fused SwiGLU",
-    dtypes=("bf16", "fp16"),
-    interpreter_dtype="fp16",
-    space=replace(
-        SPACE,
-        shapes={
-            "gpt-oss-20b": Problem(4, 5760, 2880, experts=32, top_k=4),
-            "gpt-oss-120b": Problem(4, 5760, 2880, experts=128, top_k=4),
-        },
-    ),
-    make_case=partial(make_case, down=False),
-    prepare=partial(prepare, down=False),
-    reference=partial(reference, down=False),
-    traffic=traffic,
-    tolerance=2e-2,
-    grouped=True,
-    k_step=GROUP,
-    n_step=2,
-)
 
-DOWN = KernelSpec(
-    name="moe_down",
-    summary="grouped product with mxfp4 weights, routing weights, scatter and sum over a token's experts",
-    dtypes=("bf16", "fp16"),
-    interpreter_dtype="fp16",
-    space=replace(
-        SPACE,
-        shapes={
-            "gpt-oss-20b": Problem(4, 2880, 2880, experts=32, top_k=4),
-            "gpt-oss-120b": Problem(4, 2880, 2880, experts=128, top_k=4),
-        },
-    ),
-    make_case=partial(make_case, down=True),
-    prepare=partial(prepare, down=True),
-    reference=partial(reference, down=True),
-    traffic=traffic,
-    tolerance=2e-2,
-    grouped=True,
-    k_step=GROUP,
-    n_step=2,
+def _spec(name: str, summary: str, n: int, *, down: bool) -> KernelSpec:
+    shapes = {
+        "gpt-oss-20b": Problem(4, n, 2880, experts=32, top_k=4),
+        "gpt-oss-120b": Problem(4, n, 2880, experts=128, top_k=4),
+    }
+    return KernelSpec(
+        name=name,
+        summary=summary,
+        dtypes=("bf16", "fp16"),
+        interpreter_dtype="fp16",
+        space=replace(SPACE, shapes=shapes),
+        make_case=partial(make_case, down=down),
+        prepare=partial(prepare, down=down),
+        reference=partial(reference, down=down),
+        traffic=traffic,
+        tolerance=2e-2,
+        grouped=True,
+        k_step=GROUP,
+        n_step=2,
+    )
+
+
+GATE_UP = _spec("moe_gate_up", "grouped product with mxfp4 weights, gather and fused SwiGLU", 5760, down=False)
+DOWN = _spec(
+    "moe_down",
+    "grouped product with mxfp4 weights, routing weights, scatter and sum over a token's experts",
+    2880,
+    down=True,
 )

@@ -19,8 +19,8 @@ class Problem:
         n: output columns of the product itself (before an activation halves them).
         k: the reduced dimension.
         dtype: of the activations, one of ``DTYPES``.
-        experts: how many weight matrices there are; null for a dense product.
-        top_k: experts a token; null for a dense product.
+        experts: how many weight matrices there are; ``None`` for a dense product.
+        top_k: experts per token; ``None`` for a dense product.
     """
 
     m: int
@@ -47,6 +47,12 @@ class Problem:
     def tokens(self) -> int:
         """Rows of the activations before they are spread over experts."""
         return self.m // (self.top_k or 1)
+
+    @property
+    def label(self) -> str:
+        """The problem in words, such as ``m=4 n=5760 k=2880 bf16, top 4 of 32 experts``."""
+        experts = f", top {self.top_k} of {self.experts} experts" if self.experts is not None else ""
+        return f"m={self.m} n={self.n} k={self.k} {self.dtype}{experts}"
 
     def with_m(self, m: int) -> Problem:
         """Return the same product with other rows."""
@@ -76,10 +82,10 @@ class Config:
         block_k: how much of k one iteration reduces.
         split_k: programs that share one tile, each reducing a part of k.
         group_m: row tiles that are visited before the next column tile, so that weights are reused from the L2 cache.
-        num_warps: warps (wavefronts) a program.
+        num_warps: warps (wavefronts) per program.
         num_stages: depth of the software pipeline.
-        waves_per_eu: AMD: wavefronts a SIMD that the register allocator aims at; null leaves it to the compiler.
-        matrix_instr_nonkdim: AMD: the matrix instruction's rows, 16 or 32; null leaves it to the compiler.
+        waves_per_eu: AMD: wavefronts per SIMD that the register allocator aims at; ``None`` leaves it to the compiler.
+        matrix_instr_nonkdim: AMD: the matrix instruction's rows, 16 or 32; ``None`` leaves it to the compiler.
     """
 
     block_m: int
@@ -112,6 +118,11 @@ class Config:
         amd = {"waves": self.waves_per_eu, "nonkdim": self.matrix_instr_nonkdim}
         extra = "".join(f" {key}={value}" for key, value in amd.items() if value is not None)
         return f"{self.tile} warps={self.num_warps} stages={self.num_stages} group={self.group_m}{extra}"
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """The parameters that every kernel takes as constants."""
+        return {name: getattr(self, name) for name in ("block_m", "block_n", "block_k", "split_k", "group_m")}
 
     def options(self, vendor: str) -> dict[str, int]:
         """Return what the compiler takes beside the kernel's own constants.

@@ -41,7 +41,7 @@ def draw_experts(problem: Problem, draw: str, seed: int) -> torch.Tensor:
 
     Args:
         problem: tokens, experts and top_k.
-        draw: ``uniform``, ``skewed`` (Zipf), or rows per expert such as ``3,0,5,...`` (one number an expert).
+        draw: ``uniform``, ``skewed`` (Zipf), or rows per expert such as ``3,0,5,...`` (one number per expert).
         seed: of the draw.
 
     Raises:
@@ -62,13 +62,13 @@ def given_counts(text: str, problem: Problem) -> list[int]:
     """Read rows per expert.
 
     Raises:
-        ValueError: it is not one number an expert, or they do not add up to the problem's rows.
+        ValueError: it is not one number per expert, or they do not add up to the problem's rows.
     """
     experts, top_k = _experts_of(problem)
     try:
         counts = [int(part) for part in text.split(",")]
     except ValueError:
-        raise ValueError(f"routing must be {', '.join(DRAWS)} or one number an expert, not {text!r}") from None
+        raise ValueError(f"routing must be {', '.join(DRAWS)} or one number per expert, not {text!r}") from None
     if len(counts) != experts or min(counts) < 0:
         raise ValueError(f"routing names {len(counts)} experts; the problem has {experts}")
     if sum(counts) != problem.m:

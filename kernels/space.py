@@ -21,8 +21,8 @@ class Constraint:
     Attributes:
         reason: what is wrong with a configuration that breaks it, in words.
         holds: whether the configuration keeps it, for this problem and target.
-        bounds: the parameter that the rule keeps to values usually worth trying; who names values for it gets them
-            all. Null: the rule always counts.
+        bounds: the parameter that the rule keeps to values usually worth trying; values named for it are all tried.
+            ``None``: the rule always counts.
         required: a configuration that breaks it does not compile or computes something wrong.
     """
 
@@ -106,7 +106,7 @@ class SearchSpace:
                 yield constraint.reason
 
     def impossible(self, problem: Problem, config: Config, target: Target) -> str | None:
-        """Return why a configuration cannot be right at all, or null."""
+        """Return why a configuration cannot be right at all, if it cannot."""
         required = (constraint for constraint in self.constraints if constraint.required)
         return next((rule.reason for rule in required if not rule.holds(problem, config, target)), None)
 
@@ -128,7 +128,7 @@ COMMON_CONSTRAINTS = (
         bounds="split_k",
     ),
     Constraint(
-        "the accumulator alone needs more than 256 registers a thread",
+        "the accumulator alone needs more than 256 registers per thread",
         lambda p, c, t: c.block_m * c.block_n <= 256 * c.num_warps * t.warp_size,
     ),
     Constraint(

@@ -30,20 +30,9 @@ def load_step(a_base, b_base, rows, cols, row_ok, col_ok, ks, k, stride_a, strid
 
 @triton.jit
 def store_tile(
-    c,
-    acc,
-    tile_m,
-    tile_n,
-    split,
-    rows,
-    cols,
-    row_ok,
-    col_ok,
-    stride_c,
-    stride_split,
-    block_m: tl.constexpr,
-    block_n: tl.constexpr,
-):
+    c, acc, tile_m, tile_n, split, rows, cols, row_ok, col_ok, stride_c, stride_split,
+    block_m: tl.constexpr, block_n: tl.constexpr,
+):  # fmt: skip
     """Store a tile of part ``split`` of c [split_k, m, n] in c's type; what lies outside is left out."""
     c_base = c + split.to(tl.int64) * stride_split + (tile_m * block_m).to(tl.int64) * stride_c + tile_n * block_n
     c_mask = row_ok[:, None] & col_ok[None, :]

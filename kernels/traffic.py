@@ -15,7 +15,7 @@ class Traffic:
     Attributes:
         programs: programs of the product's launch that have work.
         iterations: steps of the reduction in one program.
-        step_bytes: bytes that one program loads a step, padding excluded.
+        step_bytes: bytes that one program loads per step, padding excluded.
         unique_bytes: bytes that must cross the memory bus at least once.
         padded_share: share of the tiles' elements that are real (1: no padding).
     """

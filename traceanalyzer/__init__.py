@@ -4,8 +4,8 @@
 
     trace = ta.open_trace("trace.json.gz")
     ta.hotspots(trace).rows          # kernels by total time
-    ta.blocks(trace)                 # one row a transformer block
-    ta.steps(trace)                  # one row a step
+    ta.blocks(trace)                 # one row per transformer block
+    ta.steps(trace)                  # one row per step
 
 Frames are Polars frames, times Int64 nanoseconds. Input that cannot be used raises TraceError.
 """

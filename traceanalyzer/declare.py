@@ -56,8 +56,8 @@ else:
     class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """A part of a document: an object whose fields are declared with ``told``.
 
-        A ClassVar ``frame_title`` names the library's frame that has such rows (``Hotspots.rows``), ``csv_title`` the output
-        that has them as CSV (``hotspots --csv``): the reference lists both.
+        A ClassVar ``frame_title`` names the library's frame that has such rows (``Hotspots.rows``), ``csv_title`` the
+        output that has them as CSV (``hotspots --csv``): the reference lists both.
         """
 
 
@@ -200,12 +200,20 @@ def csv_columns(part: type[Part]) -> tuple[str, ...]:
 
 def frame_schema(part: type[Part]) -> dict[str, pl.DataType]:
     """Return the columns of a frame whose rows are such parts: name -> Polars type, times as ns."""
+    return {one.frame_name: _polars(one.dtype) for one in columns(part) if one.dtype is not None}
+
+
+def _polars(name: str) -> pl.DataType:
+    """Return a Polars type by its name, such as ``Int32`` or ``List(Int32)``."""
     import polars as pl
 
-    return {one.frame_name: getattr(pl, one.dtype)() for one in columns(part) if one.dtype is not None}
+    outer, _, inner = name.removesuffix(")").partition("(")
+    kind: Any = getattr(pl, outer)
+    made: pl.DataType = kind(_polars(inner)) if inner else kind()
+    return made
 
 
-def rows_of(part: type[P], frame: pl.DataFrame, **given: Any) -> list[P]:
+def rows_of(part: type[P], frame: pl.DataFrame, /, **given: Any) -> list[P]:
     """Make a part of each row of a frame; its times are ns there, and µs or ms in the part.
 
     Args:
@@ -220,7 +228,7 @@ def rows_of(part: type[P], frame: pl.DataFrame, **given: Any) -> list[P]:
     ]
 
 
-def part_of(part: type[P], source: Any, **given: Any) -> P:
+def part_of(part: type[P], source: Any, /, **given: Any) -> P:
     """Make a part of an object's attributes, or of a mapping's values: those of the fields' names.
 
     Times may be ns there, under a name that ends in ``_ns``. Where a field is a part, or a list of parts, what it is

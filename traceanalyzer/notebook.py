@@ -43,14 +43,14 @@ def facts_html(title: str, facts: Mapping[str, str]) -> str:
 
 
 def _fact(value: Any) -> str | None:
-    """A single figure as text; null for what is no single figure."""
+    """A single figure as text; None for anything else."""
     if isinstance(value, bool | int | str):
         return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     return f"{value:,.1f}" if isinstance(value, float) else None
 
 
 def _frame(value: Any) -> pl.DataFrame | None:
-    """A frame, also of a tuple of dataclasses that hold single figures; null for anything else."""
+    """A frame, also of a tuple of dataclasses that hold single figures; None for anything else."""
     import polars as pl
 
     if isinstance(value, pl.DataFrame):

@@ -15,14 +15,14 @@ from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.read import (
     Effort,
     IngestResult,
-    TraceSource,
     Store,
     TraceMetadata,
+    TraceSource,
     ingest,
 )
 from traceanalyzer.read.derived import Derived
-from traceanalyzer.read.rank_of_file import missing_ranks, world_size
 from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
+from traceanalyzer.read.rank_of_file import missing_ranks, world_size
 
 
 @dataclass(frozen=True, eq=False)

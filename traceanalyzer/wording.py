@@ -36,6 +36,16 @@ def signed(ns: float, minus: str = "-") -> str:
     return f"{'+' if ns > 0 else minus if ns < 0 else ''}{duration(abs(ns))}"
 
 
+def signed_us(value: float) -> str:
+    """A change of time in µs for people, with its sign."""
+    return signed(value * 1000)
+
+
+def step_of(phase: str | None) -> str:
+    """A step with its phase; None for steps of several phases."""
+    return "step" if phase is None else "step (phase unknown)" if phase == "unknown" else f"{phase} step"
+
+
 def percent(share: float | None) -> str:
     """A share of 1 for people, such as ``35.2 %``."""
     return "n/a" if share is None else f"{bounded(share * 100, 1)} %"

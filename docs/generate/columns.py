@@ -19,13 +19,13 @@ HEAD = """
 
 ## Frames of the library
 
-Polars frames. Times are Int64 nanoseconds, means Float64; names end in the unit. Null is unknown.
+Polars frames. Times are Int64 nanoseconds, means Float64; names end in the unit. Unknown is null.
 """
 
 CSV_HEAD = """
 ## CSV output
 
-`--csv` prints a header line and a row a line; an empty field is null. Columns are in this order. Times are µs. `export
+`--csv` prints a header line and one row per line; an empty field is unknown. Columns are in this order. Times are µs. `export
 csv`, `export parquet` and `export xlsx` write the same tables.
 """
 
@@ -45,23 +45,6 @@ FRAMES = (
     Declared("Segmentation.events: further columns", "segment.segmentation_result", "PLACEMENT_SCHEMA"),
     Declared("steps, Segmentation.steps", "segment.segmentation_result", "STEP_SCHEMA"),
     Declared("blocks, Segmentation.blocks", "segment.segmentation_result", "BLOCK_SCHEMA"),
-    Declared("Timeline.top_kernels", "show.frame_columns", "TOP_KERNELS"),
-    Declared("Idle.gaps", "show.frame_columns", "IDLE_GAPS"),
-    Declared("Idle.host", "show.frame_columns", "IDLE_HOST"),
-    Declared("Idle.totals", "show.frame_columns", "IDLE_TOTALS"),
-    Declared("Diff.rows", "show.frame_columns", "DIFF_ROWS"),
-    Declared("Diff.matched", "show.frame_columns", "DIFF_MATCHED"),
-    Declared("Roofline.kernels", "show.frame_columns", "ROOFLINE_KERNELS"),
-    Declared("RankComparison.collectives", "commands.ranks.rank_columns", "COLLECTIVES"),
-    Declared("RankComparison.waits", "commands.ranks.rank_columns", "WAITS"),
-    Declared("RankComparison.causes", "commands.ranks.causes", "CAUSE_SCHEMA"),
-    Declared("RankComparison.unpaired", "commands.ranks.rank_columns", "UNPAIRED"),
-    Declared("RankComparison.per_rank", "commands.ranks.rank_columns", "PER_RANK"),
-    Declared("RankComparison.by_step", "commands.ranks.rank_columns", "BY_STEP"),
-    Declared("RankComparison.per_step", "commands.ranks.rank_columns", "PER_STEP"),
-    Declared("RankComparison.dummies", "commands.ranks.rank_columns", "DUMMIES"),
-    Declared("RankComparison.calls", "commands.ranks.rank_columns", "CALLS"),
-    Declared("Pipeline.stages", "commands.ranks.rank_columns", "STAGES"),
 )
 """Every frame of a result, in the order of the page."""
 
@@ -76,22 +59,7 @@ class Csv(NamedTuple):
     path: str
 
 
-CSV_TABLES = (
-    Csv("blocks --csv", "commands.blocks.view", "CSV_COLUMNS", "blocks", "timelines[].steps[].blocks[]"),
-    Csv("idle --csv; gaps", "commands.idle.view", "CSV_COLUMNS", "idle", "gaps[]"),
-    Csv("diff --csv", "commands.diff.view", "CSV_COLUMNS", "diff", "rows[]"),
-    Csv("roofline --csv", "commands.roofline.view", "CSV_COLUMNS", "roofline", "rows[]"),
-    Csv("ranks --csv", "commands.ranks.view", "CSV_COLUMNS", "ranks", "per_rank[]"),
-    Csv("serving show --csv", "commands.serving.view", "SHOW_CSV_COLUMNS", "serving-results", "series[].results[]"),
-    Csv("serving compare --csv", "commands.serving.view", "COMPARE_CSV_COLUMNS", "serving", "metrics[]"),
-    Csv(
-        "serving compare --layouts --csv",
-        "commands.serving.layouts_view",
-        "CSV_COLUMNS",
-        "serving-layouts",
-        "ratios[]",
-    ),
-)
+CSV_TABLES = (Csv("blocks --csv", "commands.blocks.view", "CSV_COLUMNS", "blocks", "timelines[].steps[].blocks[]"),)
 EXPORTED = (
     ("export: steps", "STEP_COLUMNS", ("segment.segmentation_result", "STEP_SCHEMA")),
     (
@@ -112,12 +80,11 @@ FROM_OUTSIDE = {
         "complete": "whether the recording holds the whole step",
         "block": "number of the block, from 0",
     },
-    "serving-results": {"result": "name of the configuration"},
 }
 """Columns that a document has outside of the list."""
 
 MORE = {
-    "serving-results": "Then one column for each metric that occurs, by the key of vllm bench; the unit is in the key.",
+    "serving show --csv": "Then one column per metric that occurs, by the key of vllm bench, which contains the unit.",
 }
 
 
@@ -138,11 +105,11 @@ def page() -> str:
     parts.append(CSV_HEAD.strip())
     for title, part in parts_with("csv_title").items():
         told = [(f"`{c.name}`", _type_of(c), c.unit, _meaning(c, "Empty")) for c in declare.columns(part) if c.csv]
-        parts += [f"### {title}", table(("column", "type", "unit", "meaning"), told)]
+        more = [MORE[title]] if title in MORE else []
+        parts += [f"### {title}", table(("column", "type", "unit", "meaning"), told), *more]
     for csv in CSV_TABLES:
         rows = [(f"`{name}`", f.type, f.unit or unit(name), _with_null(f)) for name, f in csv_fields(csv).items()]
-        more = [MORE[csv.schema]] if csv.schema in MORE else []
-        parts += [f"### {csv.title}", table(("column", "type", "unit", "meaning"), rows), *more]
+        parts += [f"### {csv.title}", table(("column", "type", "unit", "meaning"), rows)]
     for title, name, *sources in EXPORTED:
         known = {key: value for source in sources for key, value in columns(*source).items()}
         rows = [(f"`{c}`", *exported(c, known)) for c in getattr(_module("commands.export.tables"), name)]
@@ -156,7 +123,11 @@ def parts_with(name: str) -> dict[str, type[Part]]:
     Args:
         name: the ClassVar that names it, ``frame_title`` or ``csv_title``.
     """
-    parts = [part for document in documents().values() for part in parts_of(document)]
+    modules = [import_module(document.__module__) for document in documents().values()]
+    # A frame may have rows that no document holds.
+    values = [value for module in modules for value in vars(module).values()]
+    known = [value for value in values if isinstance(value, type) and issubclass(value, Part)]
+    parts = dict.fromkeys(part for one in known for part in parts_of(one))
     titles = {part: vars(part)[name] for part in parts if name in vars(part)}
     return {title: part for part, title in sorted(titles.items(), key=lambda pair: str(pair[1]))}
 

@@ -21,8 +21,8 @@ HEAD = """
 # JSON documents
 
 With `--json` a command prints one document on stdout and nothing else; messages go to stderr. Each document names its
-`schema`; the number behind the name rises when a key is renamed or removed. Keys may be added without that, so ignore
-those you do not know. All keys below are always present unless said; what is unknown is null, never 0, -1 or empty.
+`schema`; the number after the name rises when a key is renamed or removed. Keys may be added without that, so ignore
+unknown ones. All keys below are always present unless stated; what is unknown is null, never 0, -1 or empty.
 Times are µs unless the unit says otherwise, exact to 1 ns.
 
 `[]` stands for every entry of a list, `{}` for every key of an object whose keys are not fixed. The JSON Schema of a

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from docs.generate.markdown import figure, join, note, table
-from traceanalyzer.commands.gpus.view import CONFIDENCE
 from traceanalyzer.hardware import known_gpus
-from traceanalyzer.hardware.gpus import DTYPES
+from traceanalyzer.hardware.gpus import CONFIDENCE, DTYPES
 
 HEAD = """
 # GPUs
@@ -33,7 +32,7 @@ def page() -> str:
         ),
     )
     measured = table(
-        ("GPU", "L2 MB", "cache behind it, MB", "PCIe", "measured bf16, 10^12/s", "measured GB/s", "drivers call it"),
+        ("GPU", "L2 MB", "next cache, MB", "PCIe", "measured bf16, 10^12/s", "measured GB/s", "drivers call it"),
         (
             (
                 *(gpu.name, figure(gpu.l2_mb), figure(gpu.last_level_cache_mb), gpu.pcie or ""),
@@ -52,7 +51,7 @@ def page() -> str:
         "## Limits",
         limits,
         "## Caches, measurements, names",
-        "Measured: the best that somebody published; see the sources.",
+        "Measured: the best published figure; see the sources.",
         measured,
         "## Sources",
         "Confidence:",

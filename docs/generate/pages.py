@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generate import columns, commands, documents, gpus, models
+from docs.generate import columns, commands, documents, gpus, models, rooms
 
 FOLDER = Path(__file__).resolve().parent.parent / "reference"
 
@@ -21,4 +21,5 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def generated() -> dict[Path, str]:
     """Return the text of every generated file."""
-    return {FOLDER / name: make() for name, make in PAGES.items()} | documents.schema_files()
+    pages = {FOLDER / name: make() for name, make in PAGES.items()}
+    return pages | documents.schema_files() | {rooms.PAGE: rooms.page()}

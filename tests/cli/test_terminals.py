@@ -129,3 +129,22 @@ def test_sigterm_leaves_as_an_error_does(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
     assert done.returncode == 143
     assert (tmp_path / "cleaned").exists()
+
+
+@pytest.mark.parametrize("command", ["ingest", "hotspots", "blocks", "idle", "roofline"])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_lines_in_a_pipe_end_without_blanks(command, encoding, trace) -> None:
+    result = in_process(command, trace, PYTHONIOENCODING=encoding)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
+    assert [line for line in result.stdout.splitlines() if line != line.rstrip()] == []
+
+
+def test_a_pipe_that_nobody_reads_ends_quietly(trace) -> None:
+    command = [sys.executable, "-m", "traceanalyzer", "hotspots", str(trace), "--no-cache", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0

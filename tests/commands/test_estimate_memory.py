@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from tests.support.deployments import deployment
 from traceanalyzer.commands.estimate.errors import EstimateError
@@ -111,7 +112,7 @@ def test_a_model_without_attention_keeps_a_state_and_no_cache() -> None:
 
 def test_a_gpu_of_unknown_memory_is_neither_refused_nor_said_to_fit() -> None:
     own = deployment("gpt-oss-120b", "RTX 6000 Ada")
-    unknown = replace(own, gpu=replace(find_gpu("RTX 6000 Ada"), memory_gb=None))
+    unknown = replace(own, gpu=structs.replace(find_gpu("RTX 6000 Ada"), memory_gb=None))
     refuse_unfit(unknown)
     assert memory(unknown, 100).weights_fit is None
     assert memory(unknown, 100).holds(1) is None

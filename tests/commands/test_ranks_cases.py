@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from tests.support.places import CASES, ROOT
+from tests.support.places import CASES, ROOT, TRACES
 from traceanalyzer.cli.main import cli
 
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "ranks.json").read_text(encoding="utf-8"))
@@ -78,8 +78,8 @@ def test_one_rank_has_nothing_to_compare_with() -> None:
     assert any(finding["code"] == "single_rank" for finding in found["findings"])
 
 
-def test_real_ranks_on_cpus_wait_for_each_other_in_gloo(shared: Path) -> None:
-    found = ranks(str(shared / "traces" / "cpu" / "llama_24_vllm_compiled_tp2_gloo"))
+def test_real_ranks_on_cpus_wait_for_each_other_in_gloo() -> None:
+    found = ranks(str(TRACES / "llama_24_vllm_compiled_tp2_gloo"))
     assert found["layout"]["tp"] == 2
     assert found["layout_source"] == "worker names"
     by_kind = {row["kind"]: row for row in found["collectives"]}

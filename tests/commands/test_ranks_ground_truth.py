@@ -189,9 +189,9 @@ def test_bandwidth_follows_from_the_message_where_it_is_known(tmp_path: Path) ->
 
     made = generate_job(JobSpec(tp=4, states_groups=True, batch=64))
     traces = open_traces(write_job(made, tmp_path / "job"), cache=False)
-    (row,) = document(traces, compare(traces), [])["collectives"]
+    (row,) = document(traces, compare(traces), []).collectives
     message = 64 * 4096 * 2
-    assert row["bytes"] == message * row["calls"]
-    assert row["bus_gbps"] == pytest.approx(message / 8000 * 2 * 3 / 4)
-    assert row["link_gbps"] == 450.0
-    assert row["basis"] == "process group in the trace"
+    assert row.bytes == message * row.calls
+    assert row.bus_gbps == pytest.approx(message / 8000 * 2 * 3 / 4)
+    assert row.link_gbps == 450.0
+    assert row.basis == "process group in the trace"

@@ -11,9 +11,10 @@ import pytest
 from synthetic import generate, write
 from synthetic.models import llama_decode
 from synthetic.ranks import JobSpec, generate_job, write_job
-from tests.support.places import CASES
+from tests.support.places import CASES, TRACES
 from traceanalyzer.commands.ranks.compute import compare
-from traceanalyzer.commands.ranks.hta import SecondOpinion, second_opinion
+from traceanalyzer.commands.ranks.hta import second_opinion
+from traceanalyzer.commands.ranks.result import SecondOpinion
 from traceanalyzer.trace import open_traces
 
 
@@ -32,11 +33,11 @@ def both(path: Path) -> tuple[dict[int, dict[str, float]], SecondOpinion]:
 def assert_agrees(ours: dict[int, dict[str, float]], theirs: SecondOpinion) -> None:
     assert len(theirs.temporal) == len(ours)
     for row in theirs.temporal:
-        own = ours[row["rank"]]
-        assert row["compute_us"] == pytest.approx(own["compute"], abs=0.01)
-        assert row["idle_us"] == pytest.approx(own["idle"], abs=0.01)
-        assert row["kernel_time_us"] == pytest.approx(own["span"], abs=0.01)
-        assert row["non_compute_us"] == pytest.approx(own["exposed_comm"] + own["exposed_copy"], abs=0.01)
+        own = ours[row.rank]
+        assert row.compute_us == pytest.approx(own["compute"], abs=0.01)
+        assert row.idle_us == pytest.approx(own["idle"], abs=0.01)
+        assert row.kernel_time_us == pytest.approx(own["span"], abs=0.01)
+        assert row.non_compute_us == pytest.approx(own["exposed_comm"] + own["exposed_copy"], abs=0.01)
 
 
 def test_time_is_split_alike_where_all_communication_is_nccl() -> None:
@@ -49,7 +50,7 @@ def test_time_is_split_alike_on_synthetic_ranks_of_nccl(tmp_path: Path) -> None:
     job = JobSpec(tp=2, states_groups=True, jitter=0.1)
     ours, theirs = both(write_job(generate_job(job, 1), tmp_path / "job"))
     assert_agrees(ours, theirs)
-    assert {row["overlap_percent"] for row in theirs.overlap} == {0.0}
+    assert {row.overlap_percent for row in theirs.overlap} == {0.0}
 
 
 def test_overlap_is_ours(tmp_path: Path) -> None:
@@ -57,15 +58,15 @@ def test_overlap_is_ours(tmp_path: Path) -> None:
     (row,) = found.per_rank.iter_rows(named=True)
     (overlap,) = second_opinion(found).overlap
     hidden = 1 - row["exposed_comm_ns"] / row["comm_ns"]
-    assert overlap["overlap_percent"] == pytest.approx(100 * hidden, abs=0.01)
+    assert overlap.overlap_percent == pytest.approx(100 * hidden, abs=0.01)
 
 
 def test_custom_all_reduce_is_communication_here_and_computation_there() -> None:
     ours, theirs = both(CASES / "303_allreduce_wait")
     for row in theirs.temporal:
-        own = ours[row["rank"]]
-        assert row["compute_us"] == pytest.approx(own["compute"] + own["exposed_comm"], abs=0.01)
-        assert row["idle_us"] == pytest.approx(own["idle"], abs=0.01)
+        own = ours[row.rank]
+        assert row.compute_us == pytest.approx(own["compute"] + own["exposed_comm"], abs=0.01)
+        assert row.idle_us == pytest.approx(own["idle"], abs=0.01)
     assert any("counts them as computation" in note for note in theirs.notes)
 
 
@@ -84,8 +85,8 @@ def test_the_critical_path_of_an_eager_step_is_bound_by_its_kernels(tmp_path: Pa
     trace = generate(replace(llama_decode(layers=4, steps=4), launch="eager"))
     write(trace, tmp_path / "rank0.pt.trace.json.gz")
     rows = second_opinion(compare(open_traces(tmp_path / "rank0.pt.trace.json.gz", cache=False))).critical_path
-    assert rows[0]["bound_by"] == "gpu_compute_bound"
-    assert sum(row["share"] for row in rows) == pytest.approx(1, abs=0.01)
+    assert rows[0].bound_by == "gpu_compute_bound"
+    assert sum(row.share or 0 for row in rows) == pytest.approx(1, abs=0.01)
 
 
 def test_the_real_decode_trace_is_not_rounded_to_whole_microseconds(shared: Path) -> None:
@@ -95,13 +96,13 @@ def test_the_real_decode_trace_is_not_rounded_to_whole_microseconds(shared: Path
 
 def test_queue_lengths_and_idle_causes_are_given() -> None:
     _, theirs = both(CASES / "303_allreduce_wait")
-    assert {row["rank"] for row in theirs.queue} == {0, 1}
-    assert {row["category"] for row in theirs.idle} == {"host_wait", "kernel_wait", "other"}
+    assert {row.rank for row in theirs.queue} == {0, 1}
+    assert {row.category for row in theirs.idle} == {"host_wait", "kernel_wait", "other"}
     assert not any("fails" in note for note in theirs.notes)
 
 
-def test_cpu_traces_have_nothing_to_show(shared: Path) -> None:
-    found = compare(open_traces(shared / "traces" / "cpu" / "llama_24_vllm_compiled_tp2_gloo", cache=False))
+def test_cpu_traces_have_nothing_to_show() -> None:
+    found = compare(open_traces(TRACES / "llama_24_vllm_compiled_tp2_gloo", cache=False))
     theirs = second_opinion(found)
     assert theirs.temporal == []
     assert theirs.notes

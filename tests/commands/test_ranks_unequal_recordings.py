@@ -21,14 +21,15 @@ from synthetic.ranks import (
 )
 from traceanalyzer.cli.main import cli
 from traceanalyzer.commands.ranks.compute import RankComparison, compare
-from traceanalyzer.commands.ranks.rank_findings import Finding, findings, layout_words
+from traceanalyzer.commands.ranks.rank_findings import findings, layout_words
+from traceanalyzer.commands.ranks.result import RankFinding
 from traceanalyzer.trace import open_traces
 
 SLOW = JobSpec(tp=4, steps=6, stragglers=(Straggler(2, "o_proj", 25.0),))
 UNEVEN = JobSpec(dp=4, layers=2, steps=5, expert_parallel=True, expert_load={1: 1.6})
 
 
-def of(found: RankComparison, code: str) -> Finding:
+def of(found: RankComparison, code: str) -> RankFinding:
     (told,) = (finding for finding in findings(found) if finding.code == code)
     return told
 
@@ -37,7 +38,7 @@ def test_steps_that_one_rank_lacks_do_not_thin_out_the_shares(run_job: Callable[
     whole = of(run_job(SLOW)[0], "communication")
     late = of(run_job(replace(SLOW, first_step={1: 3}))[0], "communication")
     assert late.worth_share == pytest.approx(whole.worth_share, rel=0.01)
-    assert late.worth_ns == pytest.approx(whole.worth_ns, rel=0.01)
+    assert late.worth_us == pytest.approx(whole.worth_us, rel=0.01)
 
 
 def test_work_before_calls_that_have_no_partner_is_not_a_cause(run_job: Callable[..., Any]) -> None:
@@ -50,7 +51,7 @@ def test_dummy_steps_do_not_thin_out_the_shares(run_job: Callable[..., Any]) -> 
     plain, _ = run_job(UNEVEN)
     idle, _ = run_job(replace(UNEVEN, dummies=((3, 1), (3, 2))))
     assert of(idle, "communication").worth_share == pytest.approx(of(plain, "communication").worth_share, rel=0.05)
-    assert of(idle, "expert_imbalance").worth_ns == pytest.approx(of(plain, "expert_imbalance").worth_ns, rel=0.05)
+    assert of(idle, "expert_imbalance").worth_us == pytest.approx(of(plain, "expert_imbalance").worth_us, rel=0.05)
 
 
 def test_expert_load_is_compared_a_step(run_job: Callable[..., Any]) -> None:
@@ -68,8 +69,8 @@ def test_experts_of_a_deeper_stage_are_not_called_busy(run_job: Callable[..., An
 def test_with_a_rank_missing_no_upper_bound_of_waiting_is_claimed(run_job: Callable[..., Any]) -> None:
     found, _ = run_job(replace(SLOW, absent=(2,)))
     told = of(found, "communication")
-    assert told.worth_ns is None
-    assert "at least" in told.message
+    assert told.worth_us is None
+    assert "at minimum" in told.message
     assert "arriving together" not in told.message
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.places import FACTS
 from traceanalyzer.hardware import (
     HardwareError,
     find_gpu,
@@ -17,8 +18,8 @@ from traceanalyzer.hardware import (
 from traceanalyzer.hardware.lookup import words
 
 
-def test_the_table_holds_every_gpu_of_the_facts_and_their_figures(shared: Path) -> None:
-    rows = list(csv.DictReader((shared / "data" / "hardware.csv").read_text().splitlines()))
+def test_the_table_holds_every_gpu_of_the_facts_and_their_figures() -> None:
+    rows = list(csv.DictReader((FACTS / "hardware.csv").read_text().splitlines()))
     ours = {gpu.name: gpu for gpu in known_gpus()}
     assert len(rows) == 33
     for row in rows:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts, compile_launch
-from traceanalyzer.commands.tune.compile.screen import compile_all
+from traceanalyzer.commands.tune.compile.screen import Compiling, compile_all
 from traceanalyzer.kernels import HOME, find_kernel
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
@@ -22,8 +22,8 @@ def problem_of(kernel: str) -> Problem:
 
 
 def compiled(kernel: str, target: str, *configs: Config) -> list[CompileFacts]:
-    found = compile_all(kernel, problem_of(kernel), find_target(target), configs, jobs=1, timeout_s=300, cache=None)
-    facts = [found[config] for config in configs]
+    compiled = compile_all(kernel, problem_of(kernel), find_target(target), configs, Compiling(1, 300, None))
+    facts = [compiled[config] for config in configs]
     for config, fact in zip(configs, facts, strict=True):
         assert isinstance(fact, CompileFacts), f"{config.label}: {fact}"
     return [fact for fact in facts if isinstance(fact, CompileFacts)]
@@ -79,7 +79,7 @@ def test_amds_own_parameters_reach_its_compiler(parameter: dict[str, int]) -> No
 @pytest.mark.parametrize("dtype", ["fp16", "fp32"])
 def test_the_dense_kernel_compiles_for_other_types(dtype: str) -> None:
     config = Config(16, 64, 64, num_warps=4, num_stages=2)
-    found = compile_all(
-        "dense", Problem(8, 256, 256, dtype), find_target("sm_90"), [config], jobs=1, timeout_s=300, cache=None
+    compiled = compile_all(
+        "dense", Problem(8, 256, 256, dtype), find_target("sm_90"), [config], Compiling(1, 300, None)
     )
-    assert isinstance(found[config], CompileFacts)
+    assert isinstance(compiled[config], CompileFacts)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.places import TRACES
 from traceanalyzer.names import parse
 
 HOST_WRAPPERS = {"Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue"}
@@ -45,7 +46,7 @@ def test_every_gpu_kernel_has_a_family(shared: Path, trace: str) -> None:
     assert [name for name in names if parse(name).family == "unknown"] == []
 
 
-def test_every_operator_of_the_cpu_traces_has_a_family(shared: Path) -> None:
-    for path in sorted((shared / "traces/cpu").rglob("*.json.gz")):
+def test_every_operator_of_the_cpu_traces_has_a_family() -> None:
+    for path in sorted(TRACES.rglob("*.json.gz")):
         unknown = {name for name in names_in(path, {"cpu_op"}) if parse(name).family == "unknown"}
         assert unknown <= HOST_WRAPPERS, path.name

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import os
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module, resources
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -126,7 +129,7 @@ def test_an_analysis_is_one_module(add: Add, sample: str, tmp_path: Path) -> Non
     assert "streams" not in CliRunner().invoke(cli, ["--help"]).stdout
     add("An analysis")
     assert "streams   how busy each stream of a device is\n" in CliRunner().invoke(cli, ["--help"]).stdout
-    assert "One row a stream" in CliRunner().invoke(cli, ["streams", "--help"]).stdout
+    assert "One row per stream" in CliRunner().invoke(cli, ["streams", "--help"]).stdout
     document = json.loads(run("streams", sample, "--json"))
     assert document["schema"] == "traceanalyzer/streams/1"
     kernels = json.loads(run("hotspots", sample, "--json"))
@@ -148,21 +151,50 @@ def test_an_export_format_is_one_module(add: Add, sample: str, tmp_path: Path) -
     assert len(lines) == len(json.loads(run("ingest", sample, "--json"))["timelines"][0]["steps"])
 
 
-def test_nothing_is_declared_twice_and_every_command_is_found() -> None:
+def test_a_column_of_hotspots_is_one_line(sample: str, tmp_path: Path) -> None:
+    package = tmp_path / "traceanalyzer"
+    shutil.copytree(ROOT / "traceanalyzer", package, ignore=shutil.ignore_patterns("__pycache__"))
+    result = package / "commands" / "hotspots" / "result.py"
+    head, field, rest = result.read_text(encoding="utf-8").partition("    per_step_us: ")
+    assert field
+    result.write_text(head + block("A column of hotspots") + field + rest, encoding="utf-8")
+    code = """
+import csv, io, json, sys
+from click.testing import CliRunner
+import traceanalyzer as ta
+from traceanalyzer.cli.main import cli
+from traceanalyzer.commands.hotspots.result import HotspotsDocument
+from traceanalyzer.show.schema import schema_of
+printed = lambda form: CliRunner().invoke(cli, ["hotspots", sys.argv[1], form, "--no-cache"]).stdout
+told = {
+    "json": [row["max_us"] for row in json.loads(printed("--json"))["rows"]],
+    "csv": [float(row["max_us"]) for row in csv.DictReader(io.StringIO(printed("--csv")))],
+    "frame": ta.hotspots(ta.open_trace(sys.argv[1])).rows["max_ns"].to_list(),
+    "schema": schema_of(HotspotsDocument)["$defs"]["HotspotRow"]["properties"]["max_us"]["description"],
+}
+print(json.dumps(told))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", code, sample]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    durations: dict[str, int] = {}
+    for event in json.loads(gzip.decompress(Path(sample).read_bytes()))["traceEvents"]:
+        if event.get("cat") == "kernel":
+            durations[event["name"]] = max(durations.get(event["name"], 0), round(event["dur"] * 1000))
+    assert sorted(told["frame"]) == sorted(durations.values())
+    assert told["json"] == told["csv"] == [longest / 1000 for longest in told["frame"]]
+    assert told["schema"] == "Longest duration. Unit: µs."
+
+
+def test_every_command_is_found() -> None:
     from traceanalyzer.discovery import declared
 
-    found = [set(declared(package)) for package in ("traceanalyzer.cli", "traceanalyzer.commands")]
-    assert not found[0] & found[1]
-    places: dict[str, Any] = {
-        "": "traceanalyzer.cli",
-        "tune": "traceanalyzer.cli",
-        "export": "traceanalyzer.commands.export.formats",
-    }
-    for group, package in places.items():
+    commands = {"": "traceanalyzer.commands", "tune": "traceanalyzer.commands.tune"}
+    for group, package in (commands | {"export": "traceanalyzer.commands.export.formats"}).items():
         for one in declared(package, group).values():
             assert callable(one.load()), one.module
-    # A module of the command line that holds a command of its own name but no first line would be lost in silence.
-    for path in set((ROOT / "traceanalyzer" / "cli").glob("*.py")) - {ROOT / "traceanalyzer" / "cli" / "main.py"}:
-        text = path.read_text(encoding="utf-8")
-        command = rf"^@click\.(?:command|group)\(.*^def {path.stem.removeprefix('tune_')}_?\("
-        assert text.startswith('"""``traceanalyzer ') or not re.search(command, text, re.M | re.S), path.name
+    # A folder that holds a command but no first line would be lost in silence.
+    for path in (ROOT / "traceanalyzer" / "commands").rglob("command.py"):
+        assert path.read_text(encoding="utf-8").startswith('"""``traceanalyzer '), path

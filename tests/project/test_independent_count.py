@@ -1,4 +1,4 @@
-"""Time by kernel name on every shared trace, against a count that shares no code with the product."""
+"""Time by kernel name on every recorded trace, against a count that shares no code with the product."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import traceanalyzer as ta
-from tests.support.places import ROOT
+from tests.support.places import ROOT, SHARED, TRACES
 
-TRACES = sorted((ROOT.parent / "shared" / "traces").glob("*/**/*.json.gz"))
-WHOLE = [path for path in TRACES if "capture" not in path.name]
+OF_OTHERS = [path for folder in ("gpu", "others") for path in sorted((SHARED / "traces" / folder).glob("*.json.gz"))]
+OWN = [*sorted(TRACES.rglob("*.json.gz")), *sorted((ROOT / "traces").glob("*.json.gz"))]
+WHOLE = [path for path in (*OWN, *OF_OTHERS) if "capture" not in path.name]
 
 
 def nanoseconds(value: Any) -> int:
@@ -50,7 +51,6 @@ def parameter(path: Path) -> Any:
     return pytest.param(path, id=path.name, marks=pytest.mark.xfail(lacking, reason=reason, strict=True))
 
 
-@pytest.mark.skipif(not WHOLE, reason="the shared traces are not on this machine (expected beside the repository)")
 @pytest.mark.parametrize("path", [parameter(path) for path in WHOLE])
 def test_hotspots_equal_an_independent_count(path: Path) -> None:
     events = events_of(path)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from traceanalyzer.hardware import find_gpu
-from traceanalyzer.roofline.ceilings import default_ceilings, proven
+from traceanalyzer.roofline.ceilings import Reached, default_ceilings, proven
 from traceanalyzer.roofline.graph_capture import join_captures
 from traceanalyzer.roofline.latency import latency_floor
 from traceanalyzer.roofline.op_shapes import enclosing
@@ -125,7 +125,7 @@ def test_few_or_long_kernels_leave_the_latency_assumed(values: list[int]) -> Non
 
 def test_a_big_transfer_proves_a_bandwidth() -> None:
     default = default_ceilings(find_gpu("H100 SXM5"))
-    found = proven(default, [("lm_head", "memory", "bf16", 1e9, 3_000.0)])
+    found = proven(default, [Reached("lm_head", "memory", "bf16", 1e9, 3_000.0)])
     assert found.gbps == 3_000
     assert "reached by lm_head here" in found.gbps_basis
 
@@ -135,7 +135,7 @@ def test_a_big_transfer_proves_a_bandwidth() -> None:
 )
 def test_what_proves_nothing_leaves_the_default(size: float, rate: float) -> None:
     default = default_ceilings(find_gpu("H100 SXM5"))
-    assert proven(default, [("lm_head", "memory", "bf16", size, rate)]) == default
+    assert proven(default, [Reached("lm_head", "memory", "bf16", size, rate)]) == default
 
 
 def test_types_that_a_gpu_lacks_have_the_achievable_roof_of_those_it_computes_in() -> None:
@@ -152,6 +152,6 @@ def test_a_peak_that_stands_in_for_another_is_told() -> None:
 
 def test_a_fast_product_proves_an_arithmetic_roof_of_its_type_only() -> None:
     default = default_ceilings(find_gpu("H100 SXM5"))
-    found = proven(default, [("gate_up", "compute", "bf16", 1e9, 800.0)])
+    found = proven(default, [Reached("gate_up", "compute", "bf16", 1e9, 800.0)])
     assert found.achievable_tflops("bf16") == 800
     assert found.achievable_tflops("fp8") == default.achievable_tflops("fp8")

@@ -16,7 +16,7 @@ from traceanalyzer.roofline import (
 )
 from traceanalyzer.roofline.workloads import Stated
 from traceanalyzer.trace import Trace, open_traces
-from traceanalyzer.wording import duration
+from traceanalyzer.wording import duration_us
 
 TRACE = "gptoss20b_vllm_decode_mi300x"
 ABOVE_SHARE = 1.0  # percent of the step
@@ -110,19 +110,19 @@ def test_the_launch_latency_is_measured(inferred: Roofline) -> None:
 
 
 def test_findings_are_sorted_by_worth_and_the_last_one_says_what_to_attack(inferred: Roofline) -> None:
-    worth = [finding.worth_ns for finding in inferred.findings]
+    worth = [finding.worth_us for finding in inferred.findings]
     known = [value for value in worth if value is not None]
     assert worth == sorted(known, reverse=True) + [None] * (len(worth) - len(known))
     assert inferred.findings[-1].code == "target"
     assert inferred.findings[-1].message.startswith("Attack moe_down first: it moves its bytes at 16.9 % of peak")
     repeated = next(finding for finding in inferred.findings if finding.code == "repeated_work")
-    assert repeated.worth_ns == pytest.approx(292_376)
+    assert repeated.worth_us == pytest.approx(292.376)
 
 
 def test_what_a_finding_is_worth_is_told_in_the_unit_and_rounding_that_reports_have(inferred: Roofline) -> None:
-    told = [finding for finding in inferred.findings if finding.worth_ns is not None]
+    told = [finding for finding in inferred.findings if finding.worth_us is not None]
     assert len(told) > 3
-    assert all(duration(finding.worth_ns) in finding.message for finding in told)
+    assert all(duration_us(finding.worth_us) in finding.message for finding in told)
 
 
 def test_the_capture_names_every_kernel_of_the_graph(with_shapes: Roofline) -> None:
@@ -136,7 +136,7 @@ def test_a_wrong_layer_count_is_not_joined(shared: Path) -> None:
     found = roofline(opened(shared, TRACE), Request(model=named("gpt-oss-120b")))
     assert any(finding.code == "model_mismatch" for finding in found.findings)
     assert row_of(found, "moe_down").bound == "unknown"
-    assert found.findings[-1].message.startswith("What to attack is not known")
+    assert found.findings[-1].message.startswith("No recommendation: the roofline is unknown for")
 
 
 def test_a_wrong_workload_shows_as_implausible(shared: Path) -> None:

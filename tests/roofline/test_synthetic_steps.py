@@ -245,7 +245,7 @@ def test_percent_and_kind_are_understood() -> None:
 
 
 def test_assumptions_on_unknown_roles_name_the_known_ones(found: Roofline) -> None:
-    with pytest.raises(RooflineError, match=r"moe_down is not among the rows; known are .*gate_up"):
+    with pytest.raises(RooflineError, match=r"moe_down is not among the rows; roles with a known floor are .*gate_up"):
         what_if(found, [parse_assumption("moe_down=0.8")])
     with pytest.raises(RooflineError, match="assumed twice"):
         what_if(found, [parse_assumption("gate_up=0.8"), parse_assumption("gate_up=0.9")])

@@ -70,10 +70,10 @@ def test_kernels_of_the_trace_are_joined_by_name(tmp_path, shared) -> None:
     assert "spills 40 registers" in finding.message
 
 
-def test_a_folder_that_is_no_cache_is_refused(tmp_path) -> None:
+def test_a_folder_that_is_not_a_cache_is_refused(tmp_path) -> None:
     with pytest.raises(TraceError, match="no compiled Triton kernel"):
         read_triton_cache(tmp_path, ["x"])
-    with pytest.raises(TraceError, match="no directory"):
+    with pytest.raises(TraceError, match="not a directory"):
         read_triton_cache(tmp_path / "absent", ["x"])
 
 

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from tests.support.architectures import ARCHITECTURES, dense
-from traceanalyzer.read import TraceSource, TraceMetadata
+from traceanalyzer.read import TraceMetadata, TraceSource
 from traceanalyzer.read.event_schema import EVENT_SCHEMA
 from traceanalyzer.segment import segmentation
-from traceanalyzer.segment.block_borders import Layout, tail_end
+from traceanalyzer.segment.block_borders import StepLayout, tail_end
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.segmentation import cut_up
 from traceanalyzer.segment.tokens import encode
@@ -145,7 +145,7 @@ def test_the_end_of_a_tower_looks_at_a_few_blocks_only(monkeypatch: pytest.Monke
                 yield value
 
     tokens, vocabulary = encode(pl.Series(layers(200)))
-    layout = Layout.of(tokens, vocabulary)
+    layout = StepLayout.of(tokens, vocabulary)
     starts, ends = Watched(range(3, 1000, 5)), Watched(range(8, 1000, 5))
     assert tail_end(layout, 900, starts, ends) == tail_end(layout, 900, list(starts)[-4:-1], list(ends)[-3:])
     Watched.read = 0

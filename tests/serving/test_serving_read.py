@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.places import SERVING
 from tests.support.serving_results import document, error_line, result, run
 from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.read import read
@@ -329,14 +330,14 @@ def test_rounding_is_read_from_the_digits(text: str, half: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["serve.json", "serve_detailed.json", "latency.json", "throughput.json"])
-def test_real_results_are_read_without_a_complaint(shared: Path, name: str) -> None:
-    found = run("show", str(shared / "data" / "serving_results" / name))
+def test_real_results_are_read_without_a_complaint(name: str) -> None:
+    found = run("show", str(SERVING / name))
     assert found.exit_code == 0
     assert found.stderr == ""
 
 
-def test_the_tables_of_the_article_are_read_and_fit_together(shared: Path) -> None:
-    path = str(shared / "data" / "serving_results" / "strix_halo_tables.csv")
+def test_the_tables_of_the_article_are_read_and_fit_together() -> None:
+    path = str(SERVING / "strix_halo_tables.csv")
     found = document("show", path)
     assert [(one["name"], len(one["results"])) for one in found["series"]] == [
         ("table = final", 10),

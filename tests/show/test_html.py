@@ -176,10 +176,10 @@ def test_two_traces_are_explained_by_the_kernel_that_changed(pages: Pages, cases
     assert {"changes", "after-trace", "before-trace", "after-hotspots", "before-hotspots"} <= set(section_ids(page))
 
 
-def test_the_other_way_round_nothing_can_be_won_back(pages: Pages, cases: Path) -> None:
+def test_the_other_way_round_undoing_saves_nothing(pages: Pages, cases: Path) -> None:
     page = read(pages("--diff", cases / "600_ab_after.json.gz", cases / "600_ab_before.json.gz"))
     assert "(−8.3 %)" in page.text
-    assert "won back" not in page.text
+    assert "undoing it saves" not in page.text
 
 
 def test_ranks_have_their_section(pages: Pages, cases: Path) -> None:

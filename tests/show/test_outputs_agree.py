@@ -161,14 +161,14 @@ def test_hotspots_on_the_page(said: Callable[..., str], pages: Pages, cases: Pat
     phase = () if trace.startswith("205") else ("--phase", "decode")
     kernels = json.loads(said("hotspots", trace, "--by", "kernel", *phase, "--json"))["rows"]
     assert page.column("kernels", "kernel") == [row["name"] for row in kernels]
-    assert page.column("kernels", "time a step") == us([row["per_step_us"] for row in kernels])
+    assert page.column("kernels", "time per step") == us([row["per_step_us"] for row in kernels])
     assert page.column("kernels", "share") == [percent(row["share"]) for row in kernels]
     assert page.column("kernels", "role") == [row["role"] or "several" for row in kernels]
     assert page.column("kernels", "runs") == [f"{row['count']:,}" for row in kernels]
     assert page.column("kernels", "mean") == us([row["mean_us"] for row in kernels])
     roles = json.loads(said("hotspots", trace, "--by", "role", *phase, "--json"))["rows"]
     assert page.column("roles", "role") == [row["name"] for row in roles]
-    assert page.column("roles", "time a step") == us([row["per_step_us"] for row in roles])
+    assert page.column("roles", "time per step") == us([row["per_step_us"] for row in roles])
 
 
 @pytest.mark.parametrize("trace", TRACES)

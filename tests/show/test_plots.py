@@ -153,7 +153,7 @@ def test_bars_of_gaps_add_up_to_the_idle_time(cases: Path) -> None:
     assert len(widths) == 5
     assert sum(widths) == found.gaps["dur_ns"].sum() > 0
     assert sticks_out(figure) < 0.02
-    assert {text.get_text() for text in figure.legends[0].texts} == {"launched late by the host", "waited on the GPU"}
+    assert {text.get_text() for text in figure.legends[0].texts} == {"launched late by the host", "queued on the GPU"}
 
 
 def test_idle_time_that_is_unknown_is_no_idle_time_of_zero(cases: Path, run: Run) -> None:
@@ -260,7 +260,7 @@ def test_groups_of_roles_can_be_told_apart_in_light_and_dark(sight: str) -> None
 
 
 def ranking(rows: list[tuple[str, str | None, int]], phase: str | None = "decode") -> Hotspots:
-    """A ranking of kernels: name, role, time a step."""
+    """A ranking of kernels: name, role, time per step."""
     frame = pl.DataFrame(rows, schema={"name": pl.String, "role": pl.String, "per_step_ns": pl.Int64}, orient="row")
     frame = frame.with_columns(total_ns="per_step_ns", tile=pl.lit(None, dtype=pl.String))
     total = int(frame["total_ns"].sum())
@@ -287,7 +287,7 @@ def test_shares_too_small_to_read_are_bounded() -> None:
 def test_a_plot_without_bars_says_so(by: str) -> None:
     figure = kernels_by_time(ranking([], "prefill"), by)
     assert {text.get_text() for text in texts(figure)} == {
-        f"Kernel time of a prefill step, by {by}",
+        f"Kernel time per prefill step, by {by}",
         "no complete prefill step",
     }
     assert sticks_out(figure) < 0.02

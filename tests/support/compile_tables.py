@@ -17,7 +17,7 @@ from tests.support.places import DATA, ROOT
 from traceanalyzer.commands.tune.compile.candidate_order import ordered, regret, score
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts
 from traceanalyzer.commands.tune.compile.device import device_of
-from traceanalyzer.commands.tune.compile.screen import compile_all
+from traceanalyzer.commands.tune.compile.screen import Compiling, compile_all
 from traceanalyzer.kernels import find_kernel
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
@@ -84,7 +84,7 @@ def compile_facts(kernel: str, target: str, table: Table) -> Facts:
     found: Facts = {}
     for problem, measured in table.items():
         missing = [config for config in measured if key_of(target, problem, config) not in found]
-        compiled = compile_all(kernel, problem, find_target(target), missing, jobs=2, timeout_s=300, cache=None)
+        compiled = compile_all(kernel, problem, find_target(target), missing, Compiling(2, 300, None))
         for config, facts in compiled.items():
             assert isinstance(facts, CompileFacts), facts
             found[key_of(target, problem, config)] = facts

@@ -13,8 +13,8 @@ import time
 
 from traceanalyzer.commands.tune.measure.measuring import (
     Description,
+    MeasuringTask,
     Session,
-    Task,
     WrongResultError,
 )
 
@@ -25,13 +25,13 @@ DRIFT = 1.01
 class FakeSession:
     def __init__(self) -> None:
         self._calls = 0
-        self._checked: set[Task] = set()
+        self._checked: set[MeasuringTask] = set()
         self._log = os.environ.get("FAKE_LOG")
 
     def describe(self) -> Description:
         return Description({"name": "Fake GPU", "target": "sm_90"}, {"fake": "1"}, measured=True)
 
-    def check(self, task: Task) -> float:
+    def check(self, task: MeasuringTask) -> float:
         self._note("check", task)
         if task.config.num_stages == 7:
             os._exit(139)
@@ -41,7 +41,7 @@ class FakeSession:
             raise WrongResultError("wrong result: relative error 0.5, permitted 0.02")
         return 1e-4
 
-    def sample(self, task: Task, count: int) -> list[float]:
+    def sample(self, task: MeasuringTask, count: int) -> list[float]:
         self._note("sample", task)
         if task.config.num_stages == 9:
             raise RuntimeError("an illegal memory access was encountered")
@@ -50,7 +50,7 @@ class FakeSession:
         noise = random.Random(f"{task} {self._calls}")
         return [base * (1 + 0.002 * noise.random()) for _ in range(count)]
 
-    def _note(self, what: str, task: Task) -> None:
+    def _note(self, what: str, task: MeasuringTask) -> None:
         if self._log:
             with open(self._log, "a", encoding="utf-8") as file:  # noqa: PTH123
                 file.write(f"{what} {task.problem.m} {task.routing} {task.config.label}\n")

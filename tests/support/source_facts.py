@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.places import ROOT
 
 PACKAGE = ROOT / "traceanalyzer"
-CODED = {"TraceWarning", "Finding", "Problem"}
+CODED = {"TraceWarning", "Finding", "RankFinding", "Problem"}
 """Classes whose first field is a code. ``Problem`` of kernels/ is another one: it is never made from text."""
 
 

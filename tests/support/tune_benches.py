@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.places import ROOT
-from traceanalyzer.commands.tune.measure.bench import Bench, open_bench, start_worker
+from traceanalyzer.commands.tune.measure.bench import MeasuringBench, open_bench, start_worker
 from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.run.compute import (
     Job,
-    Outcome,
+    JobOutcome,
     Settings,
     measure,
 )
@@ -22,7 +22,7 @@ GOOD = (Config(16, 16, 64), Config(16, 32, 64), Config(16, 64, 64), Config(16, 1
 
 
 @contextmanager
-def fake_bench(log: Path | None = None, **variables: str) -> Iterator[Bench]:
+def fake_bench(log: Path | None = None, **variables: str) -> Iterator[MeasuringBench]:
     """Yield a bench whose worker runs the fake backend; ``log`` receives one line a question."""
     environment = {"PYTHONPATH": str(ROOT)} | ({"FAKE_LOG": str(log)} if log else {}) | variables
     with start_worker("tests.support.fake_backend", "gpu", environment) as worker:
@@ -31,12 +31,12 @@ def fake_bench(log: Path | None = None, **variables: str) -> Iterator[Bench]:
 
 def outcome_of(
     configs: tuple[Config, ...], settings: Settings, *, journal: Journal | None = None, log: Path | None = None
-) -> Outcome:
+) -> JobOutcome:
     """Measure one job on the fake backend."""
     with fake_bench(log) as bench:
         return measure(bench, [Job(PROBLEM, None, configs)], settings, journal or Journal(None))[0]
 
 
-def verdicts(outcome: Outcome) -> dict[Config, str]:
+def verdicts(outcome: JobOutcome) -> dict[Config, str]:
     """Return each candidate's verdict."""
     return {result.config: result.verdict for result in outcome.results}

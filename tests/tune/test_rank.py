@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from msgspec import structs
 
 from tests.support.compile_tables import H100, STRIX, compile_facts, dense_table, read_facts, regrets, strix_table
 from traceanalyzer.commands.tune.compile.candidate_order import (
@@ -146,7 +147,7 @@ def test_a_gpu_that_does_not_fit_is_refused(target: str | None, gpu: str | None,
 
 
 def test_a_gpu_without_an_architecture_takes_the_one_given() -> None:
-    own = replace(find_gpu("H100 SXM5"), name="Thing", target=None)
+    own = structs.replace(find_gpu("H100 SXM5"), name="Thing", target=None)
     assert device_of(find_target("sm_90"), own).name == "Thing"
     with pytest.raises(ValueError, match="architecture of Thing is not known"):
         device_of(None, own)

@@ -25,8 +25,8 @@ FACTS = CompileFacts("dense_kernel", 1024, Assembly(64, 0, 0, 0, CODE, CODE))
 
 
 def test_a_compilation_that_takes_too_long_is_told_from_one_that_fails() -> None:
-    found = screen.compile_all("dense", PROBLEM, TARGET, CONFIGS[:1], jobs=1, timeout_s=0.01, cache=None)
-    assert found[CONFIGS[0]] == screen.NotCompiled("not compiled within 0.01 s", late=True)
+    compiled = screen.compile_all("dense", PROBLEM, TARGET, CONFIGS[:1], screen.Compiling(1, 0.01, None))
+    assert compiled[CONFIGS[0]] == screen.NotCompiled("not compiled within 0.01 s", late=True)
 
 
 def test_an_interrupted_screen_kills_what_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_an_interrupted_screen_kills_what_compiles(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(screen.threading, "Thread", Interrupted)
     monkeypatch.setattr(screen, "_compiler", compiler)
     with pytest.raises(KeyboardInterrupt):
-        screen.compile_all("dense", PROBLEM, TARGET, CONFIGS, jobs=2, timeout_s=60, cache=None)
+        screen.compile_all("dense", PROBLEM, TARGET, CONFIGS, screen.Compiling(2, 60, None))
     assert [worker.starts for worker in workers] == [1, 1]
     assert not any(thread.is_alive() for thread in threads)
 
@@ -84,7 +84,7 @@ def screened(*arguments: str) -> dict[str, object]:
 @pytest.fixture
 def _compiles_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        screen, "compile_all", lambda kernel, problem, target, configs, **options: dict.fromkeys(configs, FACTS)
+        screen, "compile_all", lambda kernel, problem, target, configs, how: dict.fromkeys(configs, FACTS)
     )
 
 

@@ -11,9 +11,9 @@ import torch
 from traceanalyzer.commands.tune.measure.backends import builtin
 from traceanalyzer.commands.tune.measure.measuring import (
     Description,
+    MeasuringTask,
     Operation,
     OperationSession,
-    Task,
     WrongResultError,
 )
 from traceanalyzer.kernels.launch import Prepared
@@ -42,8 +42,8 @@ class Timer:
         self.kept.clear()
 
 
-def task(m: int = 4, **config: int) -> Task:
-    return Task("dense", Problem(m, 4, 4), Config(16, 16, 16, **config), "uniform", 0)
+def task(m: int = 4, **config: int) -> MeasuringTask:
+    return MeasuringTask("dense", Problem(m, 4, 4), Config(16, 16, 16, **config), "uniform", 0)
 
 
 def session_of(run: Callable[[], object], timer: Timer | None = None) -> OperationSession:
@@ -77,7 +77,7 @@ def test_memory_that_is_full_with_one_candidate_is_its_failure() -> None:
 def test_one_problems_data_is_freed_before_the_nexts_is_drawn() -> None:
     held: list[object] = []
 
-    def open_operation(asked: Task) -> Operation:
+    def open_operation(asked: MeasuringTask) -> Operation:
         held.append(session._operation)
         return Operation(lambda config: (lambda: None, lambda: ONES), lambda: ONES, 1e-3)
 

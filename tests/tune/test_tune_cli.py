@@ -144,7 +144,7 @@ def test_the_screen_ranks_and_explains(tmp_path: Path, monkeypatch: pytest.Monke
     table = tune(*arguments, "--jobs", "1")
     assert "16x32x64x1" in table.output
     assert "cannot run: 64x64x256x1" in table.output
-    assert "no measurement" in table.output
+    assert "not a measurement" in table.output
 
 
 def test_import_reads_what_the_contract_says(shared: Path) -> None:

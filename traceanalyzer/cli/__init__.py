@@ -1,1 +1,1 @@
-"""The command line: a command parses, calls one analysis, and hands the result to report."""
+"""The command line: a command parses, calls one analysis, and hands the result to its view."""

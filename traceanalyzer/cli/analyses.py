@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import click
 
-from traceanalyzer.cli.common import (
-    emit_csv,
-    emit_json,
-    open_one,
-    paths_argument,
-    rank_option,
-    refuse_both,
-    show_warnings,
-    table_options,
-    warnings_of,
-)
+from traceanalyzer.cli.common import open_one, paths_argument, rank_option, show_warnings, warnings_of
+from traceanalyzer.cli.forms import Form, form_options, show
 from traceanalyzer.discovery import Declared
 
 
@@ -25,21 +16,15 @@ def command_of_analysis(analysis: Declared) -> click.Command:
     @paths_argument
     @rank_option
     @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
-    @table_options
-    def run(paths: tuple[str, ...], rank: int | None, limit: int, as_json: bool, as_csv: bool, no_cache: bool) -> None:
-        from traceanalyzer.show import frame_table as report
-        from traceanalyzer.show.terminal import console
+    @form_options
+    def run(paths: tuple[str, ...], rank: int | None, limit: int, form: Form, no_cache: bool) -> None:
+        from traceanalyzer.show import frame_table
 
-        refuse_both(as_json, as_csv)
         trace = open_one(paths, rank=rank, no_cache=no_cache)
-        found = analysis.load()(trace)
+        frame = analysis.load()(trace)
         show_warnings(warnings_of(trace))
-        if as_json:
-            emit_json(report.document(analysis.name, found))
-        elif as_csv:
-            emit_csv(*report.in_us(found))
-        else:
-            screen = console()
-            screen.print(report.render(found, limit, screen.width))
+        columns, rows = frame_table.in_us(frame)
+        document = {"schema": f"traceanalyzer/{analysis.name}/1", "rows": rows}
+        show(form, document, csv=(columns, rows), render=lambda width: frame_table.render(frame, limit, width))
 
     return run

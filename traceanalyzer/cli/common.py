@@ -26,7 +26,7 @@ class FiniteRange(click.FloatRange):
         """Read a number within the range."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{value} is no finite number.", param, ctx)
+            self.fail(f"{value} is not a finite number.", param, ctx)
         return number
 
 

@@ -68,7 +68,7 @@ def refuse_replacing_an_input(context: click.Context) -> None:
         for output in _values(context, parameter):
             if output is not None and str(output) == "-":
                 raise click.BadParameter(
-                    "- is no name of a file, and nothing is written to stdout here: name a file.", context, parameter
+                    "- is not a file name, and nothing is written to stdout here: name a file.", context, parameter
                 )
             if _is_file(output) and any(Path(output).samefile(each) for each in inputs):
                 option = max(parameter.opts, key=len)
@@ -82,7 +82,7 @@ def _values(context: click.Context, parameter: click.Parameter) -> Iterator[Any]
 
 
 def _is_file(value: Any) -> bool:
-    """Whether a file lies at a path; what is no path has none."""
+    """Whether a file lies at a path; what is not a path has none."""
     try:
         return Path(value).is_file()
     except (TypeError, ValueError, OSError):

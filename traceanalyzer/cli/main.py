@@ -18,7 +18,7 @@ from traceanalyzer.cli.command_groups import CommandGroup
 from traceanalyzer.problems import TraceError
 
 COMMANDS = "traceanalyzer.commands"
-"""Where commands are found: a folder each."""
+"""Where commands are found: one folder per command."""
 
 STDERR = 2
 

@@ -26,26 +26,28 @@ gpu_file_option = click.option(
 
 OPTIONS = (
     click.option("--model", help="A built-in name such as gpt-oss-20b, or the path of a config.json."),
-    click.option("--gpu", help="The GPU, where the trace does not tell; `gpus` lists those known."),
+    click.option("--gpu", help="The GPU, if the trace does not name it; `gpus` lists those known."),
     gpu_file_option,
     click.option("--capture", type=click.Path(exists=True), help="The trace of the graph capture: gives shapes."),
     click.option(
         "--phase", type=click.Choice(PHASES), help="Only complete steps of this phase; decode if there are any."
     ),
-    click.option("--requests", type=click.IntRange(min=1), help="Sequences of a step, instead of its marker."),
-    click.option("--tokens", type=click.IntRange(min=1), help="New tokens of a step."),
+    click.option("--requests", type=click.IntRange(min=1), help="Sequences per step, instead of those of its marker."),
+    click.option("--tokens", type=click.IntRange(min=1), help="New tokens per step."),
     click.option("--kv-tokens", type=click.IntRange(min=1), help="Tokens of all contexts, new ones included."),
     click.option("--tp", type=click.IntRange(min=1), help="Tensor-parallel degree."),
     click.option("--pp", type=click.IntRange(min=1), help="Pipeline-parallel degree."),
     click.option("--ep", type=click.IntRange(min=1), help="Expert-parallel degree."),
-    click.option("--experts-hit", type=FiniteRange(min=0, min_open=True), help="Distinct experts a layer, if known."),
+    click.option(
+        "--experts-hit", type=FiniteRange(min=0, min_open=True), help="Distinct experts hit per layer, if known."
+    ),
     click.option("--routing-skew", type=FiniteRange(min=0), default=0.0, help="Zipf exponent of routing; 0: uniform."),
 )
 
 
 @dataclass(frozen=True)
 class Given:
-    """What the user stated; null where it is left to the trace."""
+    """What the user stated; None where it is left to the trace."""
 
     model: str | None
     gpu: str | None

@@ -1,1 +1,1 @@
-"""Analyses: a Trace in, a frame or a frozen dataclass out."""
+"""Commands: a folder each; what several share lies in rooms below."""

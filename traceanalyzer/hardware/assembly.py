@@ -1,4 +1,4 @@
-"""What compiled code tells without running it: registers, spills, and the instructions of the main loop."""
+"""What compiled code says before it runs: registers, spills, and the instructions of the main loop."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Assembly:
     """What was read from one kernel's machine code.
 
     Attributes:
-        registers: vector registers a thread.
+        registers: vector registers per thread.
         spills: vector registers that did not fit; on NVIDIA stack bytes / 4, which is what ptxas spills to.
-        scratch_bytes: stack or scratch bytes a thread.
+        scratch_bytes: stack or scratch bytes per thread.
         shared_bytes: static shared memory of a program, where the code says so.
         whole: instructions of the whole kernel.
         loop: instructions of the main loop: the one with the most matrix instructions (without any: the longest).
@@ -96,8 +96,8 @@ def read_sass(kernel: CubinKernel, sass: str) -> Assembly:
 
 
 def _amd_field(text: str, name: str) -> int | None:
-    found = re.search(rf"^\s*-?\s*\.{name}:\s*(\d+)", text, re.MULTILINE)
-    return int(found.group(1)) if found else None
+    field = re.search(rf"^\s*-?\s*\.{name}:\s*(\d+)", text, re.MULTILINE)
+    return int(field.group(1)) if field else None
 
 
 def _amd_lines(text: str) -> Iterable[_Line]:
@@ -115,9 +115,9 @@ def _amd_lines(text: str) -> Iterable[_Line]:
 
 def _sass_lines(text: str) -> Iterable[_Line]:
     for line in text.splitlines():
-        found = re.match(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)(.*)", line)
-        if found:
-            address, opcode, rest = found.groups()
+        parts = re.match(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)(.*)", line)
+        if parts:
+            address, opcode, rest = parts.groups()
             jump = re.search(r"0x([0-9a-f]+)", rest) if opcode.startswith("BRA") else None
             yield _Line(opcode, jump.group(1).lstrip("0") if jump else None, address.lstrip("0"))
 
@@ -132,21 +132,10 @@ def amd_kind(opcode: str) -> str:
     return "memory"
 
 
-_SASS_CONTROL = (
-    "BRA",
-    "EXIT",
-    "NOP",
-    "BAR",
-    "BSSY",
-    "BSYNC",
-    "DEPBAR",
-    "LDGDEPBAR",
-    "WARPSYNC",
-    "CALL",
-    "RET",
-    "YIELD",
+_SASS_CONTROL = frozenset(
+    {"BRA", "EXIT", "NOP", "BAR", "BSSY", "BSYNC", "DEPBAR", "LDGDEPBAR", "WARPSYNC", "CALL", "RET", "YIELD"}
+    | {"ERRBAR", "CCTL", "MEMBAR", "FENCE", "SYNCS", "WARPGROUP", "ACQBULK", "PREEXIT", "NANOSLEEP", "S2UR"}
 )
-_SASS_CONTROL_MORE = ("ERRBAR", "CCTL", "MEMBAR", "FENCE", "SYNCS", "WARPGROUP", "ACQBULK", "PREEXIT", "NANOSLEEP")
 
 
 def sass_kind(opcode: str) -> str:
@@ -160,7 +149,7 @@ def sass_kind(opcode: str) -> str:
         return "shared"
     if stem.startswith(("LDG", "STG", "LD", "ST", "UTMA", "UBLKCP", "RED", "ATOM")) and stem != "LDGDEPBAR":
         return "scalar" if stem.startswith("LDC") else "memory"
-    if stem in _SASS_CONTROL or stem in _SASS_CONTROL_MORE or stem.startswith("U") or stem == "S2UR":
+    if stem in _SASS_CONTROL or stem.startswith("U"):
         return "scalar"
     return "vector"
 
@@ -176,7 +165,7 @@ def _main_loop(lines: Sequence[_Line], kind: Callable[[str], str]) -> Sequence[_
         body = lines[start : end + 1]
         matrix = sum(kind(inside.opcode) == "matrix" for inside in body)
         longest_first = len(body) if not matrix else -len(body)
-        best = max(best, ((matrix, longest_first), body), key=lambda found: found[0])
+        best = max(best, ((matrix, longest_first), body), key=lambda ranked: ranked[0])
     return best[1]
 
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-BYTES_A_REGISTER = 4
+BYTES_PER_REGISTER = 4
 """A register of a thread; what does not fit is spilled to the stack in units of it."""
 
 _TEXT, _SHARED, _INFO = ".text.", ".nv.shared.", ".nv.info"
@@ -29,12 +29,12 @@ _VALUE = struct.Struct("<II")
 
 @dataclass(frozen=True)
 class CubinKernel:
-    """What one kernel of a cubin occupies. What the file does not tell is null.
+    """What one kernel of a cubin occupies. What the file does not say is ``None``.
 
     Attributes:
         name: of the kernel, as in the file.
-        registers: registers a thread.
-        stack_bytes: stack a thread, that of functions it calls included. A kernel without arrays of its own, such as
+        registers: per thread.
+        stack_bytes: stack per thread, including functions it calls. A kernel without arrays of its own, such as
             Triton's, has one only for registers that did not fit.
         shared_bytes: static shared memory of a program.
     """
@@ -46,8 +46,8 @@ class CubinKernel:
 
     @property
     def spills(self) -> int | None:
-        """Registers a thread that did not fit."""
-        return None if self.stack_bytes is None else self.stack_bytes // BYTES_A_REGISTER
+        """Registers per thread that did not fit."""
+        return None if self.stack_bytes is None else self.stack_bytes // BYTES_PER_REGISTER
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def read_cubin(data: bytes) -> tuple[CubinKernel, ...]:
     """Read every kernel of a cubin, in order of its sections.
 
     Raises:
-        ValueError: it is no 64-bit ELF file, or is cut off.
+        ValueError: it is not a 64-bit ELF file, or is cut off.
     """
     try:
         sections = _sections(data)
@@ -72,21 +72,21 @@ def read_cubin(data: bytes) -> tuple[CubinKernel, ...]:
     except (struct.error, IndexError) as error:
         raise ValueError(f"a damaged cubin: {error}") from error
     shared = {one.name.removeprefix(_SHARED): one.size for one in sections if one.name.startswith(_SHARED)}
-    found = []
+    kernels = []
     for one in sections:
         name = one.name.removeprefix(_TEXT)
         if name == one.name:
             continue
         stack = attributes.get(_MIN_STACK, {}).get(name, attributes.get(_FRAME, {}).get(name))
         registers = attributes.get(_REGISTERS, {}).get(name) or (one.info >> 24) or None
-        found.append(CubinKernel(name, registers, stack, shared.get(name, 0)))
-    return tuple(found)
+        kernels.append(CubinKernel(name, registers, stack, shared.get(name, 0)))
+    return tuple(kernels)
 
 
 def _sections(data: bytes) -> list[_Section]:
     magic, wide, order, *_rest = _HEADER.unpack_from(data)
     if magic != b"\x7fELF" or wide != 2 or order != 1:
-        raise ValueError("not a cubin: no 64-bit little-endian ELF file")
+        raise ValueError("not a cubin: not a 64-bit little-endian ELF file")
     *_, table, _flags, _header, _entry, _count, size, count, names = _HEADER.unpack_from(data)
     if size < _SECTION.size:
         raise ValueError("not a cubin: no section table")
@@ -112,15 +112,15 @@ def _symbol_names(data: bytes, sections: list[_Section]) -> dict[int, str]:
 
 def _attributes(data: bytes, sections: list[_Section], symbols: dict[int, str]) -> dict[int, dict[str, int]]:
     """Values of the attributes read here, by kind and kernel."""
-    found: dict[int, dict[str, int]] = {kind: {} for kind in (_FRAME, _MIN_STACK, _REGISTERS)}
+    attributes: dict[int, dict[str, int]] = {kind: {} for kind in (_FRAME, _MIN_STACK, _REGISTERS)}
     for section in (one for one in sections if one.name == _INFO and one.type != _NO_BITS):
         for kind, value in _entries(data, section):
-            if kind not in found or len(value) != _VALUE.size:
+            if kind not in attributes or len(value) != _VALUE.size:
                 continue
             symbol, amount = _VALUE.unpack(value)
             if symbol in symbols:
-                found[kind][symbols[symbol]] = amount
-    return found
+                attributes[kind][symbols[symbol]] = amount
+    return attributes
 
 
 def _entries(data: bytes, section: _Section) -> Iterator[tuple[int, bytes]]:

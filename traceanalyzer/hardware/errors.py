@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class HardwareError(ValueError):
-    """A GPU cannot be told or described. One line, saying what to give instead."""
+    """A GPU is unknown or badly described; one line that says what to give instead."""

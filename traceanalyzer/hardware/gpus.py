@@ -3,64 +3,63 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from traceanalyzer.declare import Part, told
+
+CONFIDENCE = {
+    "A": "vendor figures, or two sources that agree",
+    "B": "one second-hand source",
+    "C": "derived, or a single weak source",
+    "user": "described by the user (--gpu-file)",
+}
+"""How far a GPU's figures can be trusted -> why."""
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU model. Null where the figure is unknown.
+class Gpu(Part):
+    """A GPU model. Peaks are dense; confidence says how far its figures can be trusted."""
 
-    Attributes:
-        name: the product's short name, such as ``MI300X``.
-        vendor: ``nvidia`` or ``amd``; as the user writes it in a file of their own.
-        architecture: the vendor's name of the generation.
-        compute_capability: major.minor as the profiler writes it (ROCm: the gfx number's first digits).
-        target: compiler target, such as ``sm_90`` or ``gfx942``.
-        warp_size: threads of a warp (wavefront).
-        compute_units: SMs or CUs.
-        clock_mhz: boost clock that the peaks are figured with.
-        memory_gb: nominal device memory, decimal GB.
-        bandwidth_gbps: peak memory bandwidth, GB/s.
-        l2_mb: L2 cache, MB.
-        last_level_cache_mb: cache behind L2 (AMD's Infinity Cache), MB.
-        peak_tflops: dense peak by data type (fp32, tf32, bf16, fp16, fp8, int8, fp4), 10^12 operations a second;
-            a type the GPU lacks or whose figure is unknown is absent.
-        link: what joins GPUs of a node, such as ``NVLink4`` or ``xGMI``.
-        link_gbps: bandwidth of a GPU's links together, GB/s in one direction.
-        pcie: generation and lanes, such as ``5.0x16``.
-        measured_bf16_tflops: the best matrix product somebody measured in bf16.
-        measured_bandwidth_gbps: the best memory bandwidth somebody measured.
-        device_names: names under which drivers report it.
-        source: where the figures come from.
-        confidence: ``A`` (vendor figures, two sources agree) to ``C`` (derived or a single weak source); ``user``
-            for a GPU described by the user.
-        note: what to know about the figures.
-    """
-
-    name: str
-    vendor: str | None
-    architecture: str | None
-    compute_capability: str | None
-    target: str | None
-    warp_size: int | None
-    compute_units: int | None
-    clock_mhz: float | None
-    memory_gb: float | None
-    bandwidth_gbps: float
-    l2_mb: float | None
-    last_level_cache_mb: float | None
-    peak_tflops: dict[str, float]
-    link: str | None
-    link_gbps: float | None
-    pcie: str | None
-    measured_bf16_tflops: float | None
-    measured_bandwidth_gbps: float | None
-    device_names: tuple[str, ...]
-    source: str
-    confidence: str
-    note: str | None
+    name: Annotated[str, told("Short name of the product, such as MI300X.")]
+    vendor: Annotated[str | None, told("nvidia or amd; as written in --gpu-file.", null="not stated")]
+    architecture: Annotated[str | None, told("The vendor's name of the generation.", null="unknown")]
+    compute_capability: Annotated[
+        str | None,
+        told("major.minor as the profiler writes it; ROCm: the gfx number's first digits.", null="unknown"),
+    ]
+    target: Annotated[str | None, told("Compiler target, such as sm_90 or gfx942.", null="unknown")]
+    warp_size: Annotated[int | None, told("Threads of a warp (wavefront).", null="unknown")]
+    compute_units: Annotated[int | None, told("SMs or CUs.", null="unknown")]
+    clock_mhz: Annotated[
+        float | None, told("Boost clock that the peaks are computed from.", null="unknown", unit="MHz")
+    ]
+    memory_gb: Annotated[float | None, told("Device memory, nominal.", null="unknown", unit="GB", heading="GB")]
+    bandwidth_gbps: Annotated[float, told("Peak memory bandwidth.", heading="GB/s")]
+    l2_mb: Annotated[float | None, told("L2 cache.", null="unknown", unit="MB")]
+    last_level_cache_mb: Annotated[
+        float | None, told("Cache behind L2, such as AMD's Infinity Cache.", null="none, or unknown", unit="MB")
+    ]
+    peak_tflops: Annotated[
+        dict[str, float], told("Dense peak by data type; absent where the GPU lacks the type or it is unknown.")
+    ]
+    link: Annotated[str | None, told("What connects GPUs of a node, such as NVLink4 or xGMI.", null="unknown")]
+    link_gbps: Annotated[float | None, told("All links of a GPU together, one direction.", null="unknown")]
+    pcie: Annotated[str | None, told("Generation and lanes, such as 5.0x16.", null="unknown")]
+    measured_bf16_tflops: Annotated[
+        float | None, told("Best bf16 matrix product measured by anybody.", null="none known", basis="measured")
+    ]
+    measured_bandwidth_gbps: Annotated[
+        float | None, told("Best bandwidth measured by anybody.", null="none known", basis="measured")
+    ]
+    device_names: Annotated[tuple[str, ...], told("Names under which drivers report it.")]
+    source: Annotated[str, told("Where the figures are from.")]
+    confidence: Annotated[
+        Literal["A", "B", "C", "user"], told("; ".join(f"{grade}: {what}" for grade, what in CONFIDENCE.items()) + ".")
+    ]
+    note: Annotated[str | None, told("What to know about the figures.", null="nothing")]
 
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
@@ -77,31 +76,10 @@ def known_gpus() -> tuple[Gpu, ...]:
 
 
 def _gpu(row: dict[str, str]) -> Gpu:
-    return Gpu(
-        name=row["name"],
-        vendor=row["vendor"],
-        architecture=row["architecture"],
-        compute_capability=row["compute_capability"],
-        target=row["target"],
-        warp_size=int(row["warp_size"]),
-        compute_units=int(row["compute_units"]),
-        clock_mhz=_number(row["clock_mhz"]),
-        memory_gb=float(row["memory_gb"]),
-        bandwidth_gbps=float(row["bandwidth_gbps"]),
-        l2_mb=_number(row["l2_mb"]),
-        last_level_cache_mb=_number(row["last_level_cache_mb"]),
-        peak_tflops={dtype: float(row[column]) for dtype, column in PEAK_COLUMNS.items() if row[column]},
-        link=row["link"] or None,
-        link_gbps=_number(row["link_gbps_per_direction"]),
-        pcie=row["pcie"] or None,
-        measured_bf16_tflops=_number(row["measured_bf16_tflops"]),
-        measured_bandwidth_gbps=_number(row["measured_bandwidth_gbps"]),
-        device_names=tuple(row["device_names"].split("; ")) if row["device_names"] else (),
-        source=row["source"],
-        confidence=row["confidence"],
-        note=row["note"] or None,
-    )
-
-
-def _number(cell: str) -> float | None:
-    return float(cell) if cell else None
+    given: dict[str, Any] = {name: row[name] or None for name in Gpu.__struct_fields__ if name in row}
+    given |= {
+        "peak_tflops": {dtype: row[column] for dtype, column in PEAK_COLUMNS.items() if row[column]},
+        "link_gbps": row["link_gbps_per_direction"] or None,
+        "device_names": tuple(filter(None, row["device_names"].split("; "))),
+    }
+    return msgspec.convert(given, Gpu, strict=False)

@@ -6,10 +6,11 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from traceanalyzer.hardware.errors import HardwareError
 from traceanalyzer.hardware.gpus import DTYPES, Gpu, known_gpus
@@ -35,8 +36,8 @@ def find_gpu(name: str, gpus: Sequence[Gpu] | None = None) -> Gpu:
     if not wanted:
         raise HardwareError("a GPU needs a name; `traceanalyzer gpus` lists those known")
     for fits in (_equal, _contains, _spelled):
-        found = [gpu for gpu in table if any(fits(wanted, words(own)) for own in (gpu.name, *gpu.device_names))]
-        distinct = list({gpu.name: gpu for gpu in reversed(found)}.values())
+        fitting = [gpu for gpu in table if any(fits(wanted, words(own)) for own in (gpu.name, *gpu.device_names))]
+        distinct = list({gpu.name: gpu for gpu in reversed(fitting)}.values())
         if len(distinct) == 1:
             return distinct[0]
         if distinct:
@@ -47,8 +48,7 @@ def find_gpu(name: str, gpus: Sequence[Gpu] | None = None) -> Gpu:
 
 def words(name: str) -> tuple[str, ...]:
     """Return a name's words in lower case, brand words left out."""
-    found = re.findall(r"[a-z0-9]+", name.lower())
-    return tuple(word for word in found if word not in BRAND_WORDS)
+    return tuple(word for word in re.findall(r"[a-z0-9]+", name.lower()) if word not in BRAND_WORDS)
 
 
 def _equal(wanted: tuple[str, ...], own: tuple[str, ...]) -> bool:
@@ -117,7 +117,7 @@ def _toml(text: str) -> dict[str, Any]:
 
 TEXTS = frozenset({"name", "vendor", "architecture", "compute_capability", "target", "link", "pcie", "source", "note"})
 COUNTS = frozenset({"warp_size", "compute_units"})
-KEYS = frozenset(field.name for field in fields(Gpu)) - {"confidence"}
+KEYS = frozenset(Gpu.__struct_fields__) - {"confidence"}
 
 
 def _described(entry: Mapping[str, Any], file_name: str) -> Gpu:
@@ -126,7 +126,7 @@ def _described(entry: Mapping[str, Any], file_name: str) -> Gpu:
         raise HardwareError("a [[gpu]] lacks its name")
     unknown = sorted(set(entry) - KEYS - {"like"})
     if unknown:
-        raise HardwareError(f"{name}: {unknown[0]} is no key of a GPU; there are {', '.join(sorted(KEYS))} and like")
+        raise HardwareError(f"{name}: {unknown[0]} is not a key of a GPU; keys are {', '.join(sorted(KEYS))} and like")
     given = {key: _value(name, key, value) for key, value in entry.items() if key != "like"}
     like = entry.get("like")
     base = _blank(name) if like is None else find_gpu(str(like))
@@ -138,11 +138,11 @@ def _described(entry: Mapping[str, Any], file_name: str) -> Gpu:
     if not {"bandwidth_gbps", "measured_bandwidth_gbps"}.isdisjoint(given) or like is None:
         given.setdefault("measured_bandwidth_gbps", None)
     names = {"device_names": (), "source": origin, "confidence": "user", **given}
-    return replace(base, **{**names, "peak_tflops": peaks})
+    return structs.replace(base, **{**names, "peak_tflops": peaks})
 
 
 def _blank(name: str) -> Gpu:
-    empty: dict[str, Any] = {field.name: None for field in fields(Gpu)}
+    empty: dict[str, Any] = dict.fromkeys(Gpu.__struct_fields__)
     return Gpu(**{**empty, "name": name, "bandwidth_gbps": 0.0, "peak_tflops": {}, "device_names": ()})
 
 
@@ -166,7 +166,7 @@ def _peaks(name: str, value: Any) -> dict[str, float]:
         raise HardwareError(f"{name}: peak_tflops must be a table, such as {{ bf16 = 989.4 }}")
     unknown = sorted(set(value) - set(DTYPES))
     if unknown:
-        raise HardwareError(f"{name}: {unknown[0]} is no data type of peak_tflops; there are {', '.join(DTYPES)}")
+        raise HardwareError(f"{name}: {unknown[0]} is not a data type of peak_tflops; types are {', '.join(DTYPES)}")
     return {dtype: _positive(name, f"peak_tflops.{dtype}", peak) for dtype, peak in value.items()}
 
 

@@ -6,7 +6,7 @@ together then tell the model, as long as only one in the table has them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +25,9 @@ class DeviceName:
     """What is known of one device's identity.
 
     Attributes:
-        name: as the trace gives it or as recognised; null when unknown.
-        source: ``trace``, ``fingerprint``, ``option`` or null.
-        gpu: the table's row; null when the device is not in it.
+        name: as the trace gives it or as recognised; ``None`` when unknown.
+        source: ``trace``, ``fingerprint``, ``option`` or ``None``.
+        gpu: the table's row; ``None`` when the device is not in it.
     """
 
     name: str | None
@@ -51,10 +51,9 @@ def recognise(device_properties: Sequence[dict[str, Any]], device: int | None) -
     name = str(properties.get("name") or "").strip()
     if name.lower() not in GENERIC_NAMES:
         return DeviceName(name, "trace", _by_name(name) or _by_part_of_name(name, properties))
-    gpu = _by_fingerprint(properties)
-    return (
-        DeviceName(gpu.name, "fingerprint", gpu) if gpu else DeviceName(name or None, "trace" if name else None, None)
-    )
+    if gpu := _only(gpu for gpu in known_gpus() if _matches(gpu, properties)):
+        return DeviceName(gpu.name, "fingerprint", gpu)
+    return DeviceName(name or None, "trace" if name else None, None)
 
 
 def _properties_of(device_properties: Sequence[dict[str, Any]], device: int) -> dict[str, Any] | None:
@@ -68,20 +67,19 @@ def _properties_of(device_properties: Sequence[dict[str, Any]], device: int) -> 
 
 def _by_name(name: str) -> Gpu | None:
     told = words(name)
-    exact = [gpu for gpu in known_gpus() if told in {words(own) for own in (gpu.name, *gpu.device_names)}]
-    return exact[0] if len(exact) == 1 else None
+    return _only(gpu for gpu in known_gpus() if told in {words(own) for own in (gpu.name, *gpu.device_names)})
 
 
 def _by_part_of_name(name: str, properties: dict[str, Any]) -> Gpu | None:
     """Take ``AMD Instinct MI300X VF`` for an MI300X, but only if its size says so too."""
     told = set(words(name))
-    matches = [gpu for gpu in known_gpus() if set(words(gpu.name)) <= told and _matches(gpu, properties)]
-    return matches[0] if len(matches) == 1 else None
+    return _only(gpu for gpu in known_gpus() if set(words(gpu.name)) <= told and _matches(gpu, properties))
 
 
-def _by_fingerprint(properties: dict[str, Any]) -> Gpu | None:
-    matches = [gpu for gpu in known_gpus() if _matches(gpu, properties)]
-    return matches[0] if len(matches) == 1 else None
+def _only(fitting: Iterable[Gpu]) -> Gpu | None:
+    """Return the only GPU that fits; ``None`` where several do, or none."""
+    gpus = list(fitting)
+    return gpus[0] if len(gpus) == 1 else None
 
 
 def _matches(gpu: Gpu, properties: dict[str, Any]) -> bool:

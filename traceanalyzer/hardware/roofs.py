@@ -13,10 +13,10 @@ MEMORY_SHARE = 0.80
 weights on L40S 76 % (aiconfigurator); a copy on Radeon 8060S 83 %."""
 
 COMPUTE_SHARE = 0.70
-"""Default share of the peak for a vendor that no row of the table has a measurement of."""
+"""Default share of the peak for a vendor without a measurement in the table; chosen, not fitted."""
 
 SHORTEST_KERNEL_NS = 4_400
-"""What a kernel takes that does next to nothing: seen on MI300X, where launches come from a graph."""
+"""Time of a kernel that does next to nothing: seen on MI300X, where launches come from a graph."""
 
 STAND_INS = {
     "fp4": ("bf16", "fp16"),
@@ -37,7 +37,7 @@ class Roofs:
     Attributes:
         dtype: the data type asked for.
         computed_in: the one whose peak counts, where the GPU lacks it.
-        peak_tflops: dense peak, 10^12 operations a second.
+        peak_tflops: dense peak, 10^12 operations/s.
         achievable_tflops: what the best matrix products reach.
         bandwidth_gbps: peak memory bandwidth, GB/s.
         achievable_gbps: what the best kernels reach.
@@ -54,7 +54,7 @@ class Roofs:
 
     @property
     def ridge(self) -> float:
-        """FLOP a byte above which the peak of arithmetic binds rather than that of memory."""
+        """FLOP per byte above which a kernel is limited by compute rather than memory."""
         return self.peak_tflops * 1e3 / self.bandwidth_gbps
 
 
@@ -96,7 +96,7 @@ def _compute_share(gpu: Gpu) -> tuple[float, str]:
 
 
 def measured_share(gpu: Gpu) -> float | None:
-    """Return the share of its bf16 peak that somebody measured on a GPU; null where nobody did."""
+    """Return the share of its bf16 peak that somebody measured on a GPU; ``None`` where nobody did."""
     peak = gpu.peak_tflops.get("bf16")
     return gpu.measured_bf16_tflops / peak if gpu.measured_bf16_tflops is not None and peak else None
 

@@ -62,7 +62,7 @@ class Collective:
 
 
 def collective(name: str, stated: str | None = None) -> Collective | None:
-    """Read a kernel's name, or return null where it is no communication kernel.
+    """Read a kernel's name; return ``None`` where it is not a communication kernel.
 
     Args:
         name: of the kernel.
@@ -78,7 +78,7 @@ def collective(name: str, stated: str | None = None) -> Collective | None:
 
 
 def _body(name: str) -> str:
-    """The name without its signature and template arguments, which tell of types and not of the collective."""
+    """Return the name without signature and template arguments, which say types and not the collective."""
     text = name.lower()
     for prefix in ("void ", "__global__ "):
         text = text.removeprefix(prefix)
@@ -91,34 +91,18 @@ def _kind(text: str) -> str:
     return next((kind for kind, pattern in _COMPILED if pattern.search(text)), "unknown")
 
 
-DTYPE_BYTES = {
-    "bfloat16": 2,
-    "half": 2,
-    "float16": 2,
-    "float": 4,
-    "float32": 4,
-    "double": 8,
-    "float64": 8,
-    "long": 8,
-    "int64": 8,
-    "int": 4,
-    "int32": 4,
-    "short": 2,
-    "int16": 2,
-    "char": 1,
-    "byte": 1,
-    "int8": 1,
-    "uint8": 1,
-    "bool": 1,
-    "signed char": 1,
-    "unsigned char": 1,
-    "long int": 8,
+_DTYPES_OF_BYTES = {
+    8: ("double", "float64", "long", "long int", "int64"),
+    4: ("float", "float32", "int", "int32"),
+    2: ("bfloat16", "half", "float16", "short", "int16"),
+    1: ("char", "signed char", "unsigned char", "byte", "int8", "uint8", "bool"),
 }
+DTYPE_BYTES = {name: size for size, names in _DTYPES_OF_BYTES.items() for name in names}
 """Bytes of an element by the names that PyTorch's profiler writes, in lower case."""
 
 
 def dtype_bytes(dtype: str | None) -> int | None:
-    """Bytes of an element of a type, or null where the name is not known."""
+    """Return the bytes of an element of a type; ``None`` where the name is unknown."""
     if dtype is None:
         return None
     name = dtype.lower().removeprefix("c10::").removeprefix("torch.")

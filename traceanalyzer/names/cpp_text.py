@@ -123,7 +123,7 @@ def mangled_tokens(text: str) -> list[str | int]:
 
 
 def _source_name(text: str, at: int) -> tuple[str | None, int]:
-    """The length-prefixed identifier at `at` and where it ends; null where there is none."""
+    """Return the length-prefixed identifier at `at`, if there is one, and where it ends."""
     digits = at
     while digits < len(text) and digits - at < 5 and text[digits] in "0123456789":
         digits += 1
@@ -157,7 +157,7 @@ def template_arguments(text: str, start: int) -> list[str]:
 
 
 def integers(arguments: list[str]) -> list[int | None]:
-    """Each argument as an integer (`128u`, `(int)128`, `0`), or null where it is something else.
+    """Each argument as an integer (`128u`, `(int)128`, `0`), or ``None`` where it is something else.
 
     A value of an enumeration (`(cute::UMMA::Major)0`) is something else.
     """

@@ -39,7 +39,7 @@ class _NotCoveredError(Exception):
 
 
 def demangle(name: str) -> str | None:
-    """`_ZN4cute5tupleIJNS_1CILi1EEEEEE` -> `cute::tuple<cute::C<1>>`; parameters are left out; null if not covered."""
+    """`_ZN4cute5tupleIJNS_1CILi1EEEEEE` -> `cute::tuple<cute::C<1>>`; no parameters; ``None`` if not covered."""
     if not name.startswith("_Z"):
         return None
     try:

@@ -1,9 +1,12 @@
-"""What a kernel's name says: one frozen record, with null for everything the name does not contain."""
+"""What a kernel's name says: one record, ``None`` for everything that the name does not contain."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
+
+from traceanalyzer.declare import Part, told
+
+NOT_SAID = "not in the name"
 
 FAMILY_OF_KIND: dict[str, str] = {
     "gemm": "gemm",
@@ -30,7 +33,7 @@ FAMILY_OF_KIND: dict[str, str] = {
     "metadata": "metadata",
     "unknown": "unknown",
 }
-"""Every kind, with the coarse family it falls in unless the scheme knows better (an expert GEMM: moe_gemm)."""
+"""Every kind -> its family, unless the scheme knows better (an expert GEMM: moe_gemm)."""
 
 KINDS = frozenset(FAMILY_OF_KIND)
 FAMILIES = frozenset(FAMILY_OF_KIND.values()) | {"moe_gemm"}
@@ -52,83 +55,55 @@ ROLE_OF_KIND: dict[str, str] = {
     "metadata": "other",
     "view": "other",
 }
-"""Roles that the kind settles wherever the kernel stands; a kind that is absent needs the position."""
+"""Roles that the kind settles wherever the kernel stands; any other kind needs the position."""
 
 
-@dataclass(frozen=True)
-class Dtypes:
-    """Element types of a matrix product; null where the name does not tell."""
+class Dtypes(Part):
+    """Element types of a matrix product."""
 
-    output: str | None = None
-    activation: str | None = None
-    weight: str | None = None
+    output: Annotated[str | None, told("Of the result.", null=NOT_SAID)] = None
+    activation: Annotated[str | None, told("Of the activations.", null=NOT_SAID)] = None
+    weight: Annotated[str | None, told("Of the weights.", null=NOT_SAID)] = None
 
 
-@dataclass(frozen=True)
-class KernelName:
-    """The reading of one kernel name.
+class KernelName(Part):
+    """What one kernel name says.
 
-    `block_m`, `block_n`, `block_k` are the tile of one thread block in elements, in the order of the name;
-    `ambiguous` says so where that order may not be the model's. `split_k` is the number of parts of the
-    reduction axis, `stages` the depth of the software pipeline, `num_warps` the warps (wavefronts) of a
-    thread block, `cluster` the shape of the thread-block cluster. `role` is what `role_hint` answers.
+    The tile's sides stand in the order of the name; ``ambiguous`` says so where that order may not be the model's.
     """
 
-    name: str
-    scheme: str | None
-    family: str
-    kind: str
-    block_m: int | None = None
-    block_n: int | None = None
-    block_k: int | None = None
-    split_k: int | None = None
-    stages: int | None = None
-    num_warps: int | None = None
-    cluster: tuple[int, ...] | None = None
-    dtypes: Dtypes = Dtypes()
-    epilogue: str | None = None
-    retunable: bool = False
-    knob: str | None = None
-    ambiguous: str | None = None
-    library: str | None = None
-    fused_ops: str | None = None
-    role: str | None = None
+    name: Annotated[str, told("As given.")]
+    scheme: Annotated[
+        str | None,
+        told("Naming scheme: triton, cutlass, cublas, ck, tensile, ...", null="the name follows no known scheme"),
+    ]
+    family: Annotated[str, told("Kernels of one origin and purpose.")]
+    kind: Annotated[str, told("gemm, attention, norm, communication, ...")]
+    block_m: Annotated[int | None, told("Rows of a thread block's tile.", null=NOT_SAID)] = None
+    block_n: Annotated[int | None, told("Columns of the tile.", null=NOT_SAID)] = None
+    block_k: Annotated[int | None, told("How much of the reduction one iteration does.", null=NOT_SAID)] = None
+    split_k: Annotated[int | None, told("Parts that the reduction is split into.", null=NOT_SAID)] = None
+    stages: Annotated[int | None, told("Depth of the software pipeline.", null=NOT_SAID)] = None
+    num_warps: Annotated[int | None, told("Warps (wavefronts) of a thread block.", null=NOT_SAID)] = None
+    cluster: Annotated[
+        tuple[int, ...] | None, told("Shape of the thread-block cluster.", null=NOT_SAID, frame=None)
+    ] = None
+    dtypes: Annotated[Dtypes, told("Element types.", frame=None)] = Dtypes()
+    epilogue: Annotated[str | None, told("What is done to the result before it is stored.", null=NOT_SAID)] = None
+    retunable: Annotated[bool, told("Whether users can choose another tile.")] = False
+    knob: Annotated[str | None, told("Where users choose the tile.", null="not retunable")] = None
+    ambiguous: Annotated[str | None, told("What the name leaves open.", null="nothing")] = None
+    library: Annotated[str | None, told("Who wrote the kernel.", null="unknown")] = None
+    fused_ops: Annotated[str | None, told("Ops that a compiler fused, as in the name.", null="none")] = None
+    role: Annotated[str | None, told("Role that the name alone settles.", null="the position decides")] = None
 
     @property
     def tile(self) -> tuple[int | None, int | None, int | None] | None:
-        """(block_m, block_n, block_k), or null where the name gives none of them."""
+        """(block_m, block_n, block_k); ``None`` where the name gives none of them."""
         tile = (self.block_m, self.block_n, self.block_k)
         return None if tile == (None, None, None) else tile
 
-    def to_dict(self) -> dict[str, Any]:
-        """The keys of `traceanalyzer name --json` (schema traceanalyzer/names/1), plus role and library."""
-        return {
-            "name": self.name,
-            "scheme": self.scheme,
-            "family": self.family,
-            "kind": self.kind,
-            "block_m": self.block_m,
-            "block_n": self.block_n,
-            "block_k": self.block_k,
-            "split_k": self.split_k,
-            "stages": self.stages,
-            "num_warps": self.num_warps,
-            "cluster": None if self.cluster is None else list(self.cluster),
-            "dtypes": {
-                "output": self.dtypes.output,
-                "activation": self.dtypes.activation,
-                "weight": self.dtypes.weight,
-            },
-            "epilogue": self.epilogue,
-            "retunable": self.retunable,
-            "knob": self.knob,
-            "ambiguous": self.ambiguous,
-            "library": self.library,
-            "fused_ops": self.fused_ops,
-            "role": self.role,
-        }
-
 
 def role_hint(kernel: KernelName) -> str | None:
-    """The role that the name settles on its own, or null where the kernel's position must decide."""
+    """Return the role that the name alone settles; ``None`` where the kernel's position must decide."""
     return kernel.role

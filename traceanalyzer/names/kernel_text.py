@@ -6,7 +6,7 @@ from traceanalyzer.names.kernel_name import KernelName
 
 
 def dtypes_text(kernel: KernelName) -> str | None:
-    """Write element types as ``output<-activation x weight``, unknown ones as ``?``; null where the name has none."""
+    """Write element types as ``output<-activation x weight``, unknown ones as ``?``; ``None`` where none is known."""
     types = (kernel.dtypes.output, kernel.dtypes.activation, kernel.dtypes.weight)
     if types == (None, None, None):
         return None
@@ -15,7 +15,7 @@ def dtypes_text(kernel: KernelName) -> str | None:
 
 
 def tile_text(kernel: KernelName) -> str | None:
-    """Write a kernel's tile as ``MxNxK``; null where its name has none."""
+    """Write a kernel's tile as ``MxNxK``; ``None`` where its name has none."""
     if kernel.tile is None:
         return None
     return "x".join("?" if part is None else str(part) for part in kernel.tile)

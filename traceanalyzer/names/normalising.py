@@ -18,7 +18,7 @@ _OBJECT_AT = re.compile(r"_object_at_(?:0x)?[0-9a-f]{1,16}")
 
 
 def normalise(name: str) -> str:
-    """The name without what differs from build to build; the key to group and compare kernels by.
+    """Return the name without what differs from build to build: the key to group and compare kernels by.
 
     Removed or replaced: surrounding blanks, `.kd`, `[clone ...]`, addresses (0x...), the serial number and
     graph number of Inductor's kernels, the version in the inline namespaces of rocPRIM, CUB and Thrust, the
@@ -58,7 +58,7 @@ def short_name(name: str, width: int = 60) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with control, format, surrogate and unassigned characters as backslash escapes."""
+    """Return the text with control, format, surrogate and unassigned characters as backslash escapes."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_escape(character) for character in text)
@@ -91,8 +91,8 @@ def _readable(view: NameView) -> str:
         inner = _wrapped_mangled(view) if view.is_mangled else _wrapped(view)
         return f"{function}<{inner}>" if inner else function
     if function.startswith("at::native::") and not view.is_mangled:
-        found = _FUNCTOR.search(view.text[:4000], view.text.find(function) + len(function))
-        return f"{function}<{found.group(1)}>" if found else function
+        functor = _FUNCTOR.search(view.text[:4000], view.text.find(function) + len(function))
+        return f"{function}<{functor.group(1)}>" if functor else function
     return function
 
 
@@ -100,7 +100,7 @@ _PLUMBING = frozenset({"enable_sm90_or_later", "enable_sm80_to_sm89", "enable_sm
 
 
 def _wrapped(view: NameView) -> str | None:
-    """The first type in the template arguments of a wrapper that is not plumbing."""
+    """Return the first type in the template arguments of a wrapper that is not plumbing."""
     start = view.text.find("<", view.text.find(view.function))
     for match in _WRAPPED_FUNCTION.finditer(view.text, max(start, 0), max(start, 0) + 1000):
         if match.group().rsplit("::", 1)[-1] not in _PLUMBING:
@@ -109,6 +109,6 @@ def _wrapped(view: NameView) -> str | None:
 
 
 def _wrapped_mangled(view: NameView) -> str | None:
-    """The first class among the identifiers of a mangled wrapper."""
+    """Return the first class among the identifiers of a mangled wrapper."""
     names = (token for token in view.tokens if isinstance(token, str))
     return next((name for name in names if name[0].isupper()), None)

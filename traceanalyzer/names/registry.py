@@ -21,7 +21,7 @@ class Scheme:
     """One way of naming kernels.
 
     A name is offered to `read` when it starts with one of `prefixes` or contains one of `contains` (both in
-    lower case; with neither given, always) and `pattern` is found in it. `read` may decline with null.
+    lower case; with neither given, always) and `pattern` is found in it. `read` may decline with ``None``.
     Schemes are tried by rising `order`; specific ones come first.
     """
 
@@ -66,9 +66,9 @@ def schemes() -> tuple[Scheme, ...]:
 
 
 def first_reading(view: NameView) -> KernelName | None:
-    """The reading of the first scheme that takes the name, or null.
+    """Return the reading of the first scheme that takes the name, if any does.
 
-    The filter is written out in one loop: with a call a scheme, a parse takes twice as long.
+    The filter is written out in one loop: with a call per scheme, a parse takes twice as long.
     """
     lower = view.lower
     for scheme in schemes():

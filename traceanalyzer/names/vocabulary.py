@@ -18,7 +18,7 @@ POSITION = "by position"
 
 
 @dataclass(frozen=True)
-class Rule:
+class KindRule:
     """A kind with the words that give it away; role and family only where the kind's own do not hold."""
 
     kind: str
@@ -28,11 +28,11 @@ class Rule:
     family: str | None = None
 
 
-def _rule(kind: str, parts: str = "", words: str = "", role: str | None = None, family: str | None = None) -> Rule:
-    return Rule(kind, tuple(parts.split()), frozenset(words.split()), role, family)
+def _rule(kind: str, parts: str = "", words: str = "", role: str | None = None, family: str | None = None) -> KindRule:
+    return KindRule(kind, tuple(parts.split()), frozenset(words.split()), role, family)
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[KindRule, ...] = (
     _rule(
         "communication",
         "allreduce all_reduce reducescatter reduce_scatter allgather all_gather alltoall all_to_all all2all"
@@ -206,23 +206,23 @@ IDENTIFIER_LIMIT = 4096
 """Characters of an identifier in which words are looked for."""
 
 
-def classify(identifier: str) -> Rule | None:
-    """The first rule that the identifier's words fit, or null. A last word that is a number is left out."""
+def classify(identifier: str) -> KindRule | None:
+    """Return the first rule that the identifier's words fit, if any; a last word that is a number is left out."""
     head, _, tail = identifier[:IDENTIFIER_LIMIT].rpartition("_")
     return _first_fit(head if head and tail.isdecimal() else identifier[:IDENTIFIER_LIMIT])
 
 
 @lru_cache(maxsize=4096)
-def _first_fit(identifier: str) -> Rule | None:
+def _first_fit(identifier: str) -> KindRule | None:
     lower = identifier.lower()
-    found: set[str] | None = None
+    own: set[str] | None = None
     for rule in RULES:
         for part in rule.parts:
             if part in lower:
                 return rule
         if rule.words:
-            if found is None:
-                found = set(words(identifier))
-            if not found.isdisjoint(rule.words):
+            if own is None:
+                own = set(words(identifier))
+            if not own.isdisjoint(rule.words):
                 return rule
     return None

@@ -1,4 +1,4 @@
-"""The whole of it: a trace in, its roofline out."""
+"""The whole analysis: a trace in, its roofline out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ import polars as pl
 
 from traceanalyzer.findings import Finding
 from traceanalyzer.hardware import DeviceName, Gpu, recognise
-from traceanalyzer.model import (
-    Architecture,
-    ModelError,
-    Routing,
-    Workload,
-)
+from traceanalyzer.model import Architecture, ModelError, Routing, Workload
 from traceanalyzer.model.ops import stage_layers
-from traceanalyzer.roofline.ceilings import Ceilings, default_ceilings, proven
+from traceanalyzer.roofline.ceilings import Ceilings, Reached, default_ceilings, proven
 from traceanalyzer.roofline.cross_checks import cross_checks, kind_checks, message_checks
 from traceanalyzer.roofline.facts import execution_of, layout_of, trace_facts
 from traceanalyzer.roofline.join import join_work, reachable, with_shape_work
@@ -28,39 +23,29 @@ from traceanalyzer.roofline.recognition import ModelChoice, choose_model
 from traceanalyzer.roofline.redundancy import redundancies
 from traceanalyzer.roofline.role_parts import with_parts, with_shared_gates
 from traceanalyzer.roofline.roofline_findings import with_findings
-from traceanalyzer.roofline.roofline_result import (
-    Latency,
-    Roofline,
-    RooflineError,
-    Row,
-)
-from traceanalyzer.roofline.rows import (
-    merge_kinds,
-    rows_of,
-    with_reachable,
-    with_row_numbers,
-)
+from traceanalyzer.roofline.roofline_result import Latency, Roofline, RooflineError, Row
+from traceanalyzer.roofline.rows import merge_kinds, rows_of, with_reachable, with_row_numbers
 from traceanalyzer.roofline.scope import STEP, Scope, scope_of
 from traceanalyzer.roofline.workloads import Stated, workloads_of
 from traceanalyzer.trace import Trace
 
 _READ = ("op", "types", "concrete", "call", "external_id", "correlation", "extra", "graph")
-"""Columns that nobody reads once a kernel's work is known; ``dims`` also tells how far an input is padded."""
+"""Columns that are not read once a kernel's work is known; ``dims`` also tells how far an input is padded."""
 
 CONTRADICTED = 0.05
-"""An inferred model is dropped if this share of the time would be below its floor."""
+"""An inferred model is dropped if this share of the time would be below its floor. Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for and states; null leaves it to the trace.
+    """What the user asks for and states; None leaves it to the trace.
 
     Attributes:
         model: the model.
         gpu: the GPU.
         capture: the trace of a graph capture, for shapes of graph-launched kernels.
         phase, step: which steps; see ``scope_of``.
-        stated: requests, tokens and KV tokens of a step.
+        stated: requests, tokens and KV tokens per step.
         tp, pp, ep: parallel degrees.
         routing: how tokens spread over experts.
         every_phase: look at complete steps of every phase where neither phase nor step is given.
@@ -95,7 +80,7 @@ class _Subject:
 
 
 def roofline(trace: Trace, request: Request | None = None) -> Roofline:
-    """Hold every kernel of a trace's steps against the roofs of its GPU.
+    """Compare every kernel of a trace's steps with the roofs of its GPU.
 
     Shapes that the trace gives come first; for kernels without, the model's ops are joined by block and role.
 
@@ -110,14 +95,14 @@ def roofline(trace: Trace, request: Request | None = None) -> Roofline:
     subject = _subject(trace, asked)
     facts = trace_facts(subject.scope, subject.kernels, world_size=trace.metadata.world_size)
     choice = choose_model(asked.model, facts)
-    found = _assess(subject, choice)
+    result = _assess(subject, choice)
     if choice.source == "inferred":
-        below = sum(row.measured_ns for row in found.rows if not row.plausible and row.source != "shapes")
-        if below > CONTRADICTED * found.measured_ns:
+        below = sum(row.measured_ns for row in result.rows if not row.plausible and row.source != "shapes")
+        if below > CONTRADICTED * result.measured_ns:
             name = choice.model.name if choice.model else ""
             message = f"model: unknown; {name} would fit the kernels but not their times; pass --model"
             return _assess(subject, ModelChoice(None, None, message))
-    return found
+    return result
 
 
 def _subject(trace: Trace, request: Request) -> _Subject:
@@ -126,7 +111,7 @@ def _subject(trace: Trace, request: Request) -> _Subject:
     with_tokens = scope.kernels.join(tokens, on=list(STEP), how="left", nulls_equal=True, maintain_order="left")
     shaped, notes = with_shapes(trace, with_tokens, request.capture)
     device = _device(trace, scope, request.gpu)
-    redundant = tuple(found.name for found in redundancies(trace))
+    redundant = tuple(one.name for one in redundancies(trace))
     kernels = with_parts(
         with_messages(trace, with_shape_work(shaped)),
         redundant,
@@ -149,8 +134,8 @@ def _device(trace: Trace, scope: Scope, given: Gpu | None) -> DeviceName:
     if given is not None:
         return DeviceName(given.name, "option", given)
     devices = scope.steps["device"].drop_nulls().unique().to_list()
-    found = {one.name: one for one in (recognise(trace.metadata.device_properties, device) for device in devices)}
-    return found.popitem()[1] if len(found) == 1 else DeviceName(None, None, None)
+    named = {one.name: one for one in (recognise(trace.metadata.device_properties, device) for device in devices)}
+    return named.popitem()[1] if len(named) == 1 else DeviceName(None, None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,13 +229,13 @@ def _modelled(subject: _Subject, model: Architecture | None) -> _Modelled:
 def _misfit(scope: Scope, model: Architecture, fits: pl.Series, layers: int) -> list[Finding]:
     if fits.fill_null(False).all():
         return []
-    found = sorted(set(scope.steps.filter(~fits.fill_null(False))["blocks"].drop_nulls().to_list()))
-    shown = ", ".join(str(count) for count in found) or "no"
+    counts = sorted(set(scope.steps.filter(~fits.fill_null(False))["blocks"].drop_nulls().to_list()))
+    shown = ", ".join(str(count) for count in counts) or "no"
     text = (
         f"{model.name} has {layers} layers here, but {(~fits.fill_null(False)).sum()} of {scope.steps.height} steps "
-        f"have {shown} blocks: their kernels cannot be joined with it. Pass the right --model, or --pp."
+        f"have {shown} blocks: their kernels cannot be matched to its layers. Pass the right --model, or --pp."
     )
-    return [Finding("model_mismatch", text, None)]
+    return [Finding("model_mismatch", text)]
 
 
 def _trace_kind() -> pl.Expr:
@@ -287,21 +272,21 @@ def _numbered(kernels: pl.DataFrame, rows: list[Row]) -> pl.DataFrame:
     return joined.with_columns(pl.col("name").cast(pl.String), headroom_ns=headroom).drop("of_time")
 
 
-def _reached(rows: list[Row], kernels: pl.DataFrame) -> list[tuple[str, str, str | None, float, float]]:
-    """What the kernels of each row and name reach together: (label, bound, data type, bytes of one, rate)."""
+def _reached(rows: list[Row], kernels: pl.DataFrame) -> list[Reached]:
+    """What the kernels of each row and name reach together."""
     summed = (
         kernels.group_by("row", "name", maintain_order=True)
         .agg(pl.col("flops", "bytes", "dur_ns").sum(), unknown=pl.col("floor_ns").is_null().any(), kernels=pl.len())
         .filter(~pl.col("unknown"))
     )
-    found = []
+    rates = []
     for one in summed.iter_rows(named=True):
         row = rows[one["row"]]
         if not row.plausible or row.redundant or row.bound not in ("memory", "compute"):
             continue
         rate = one["bytes"] / one["dur_ns"] if row.bound == "memory" else one["flops"] / one["dur_ns"] / 1e3
-        found.append((row.label, row.bound, row.dtype, one["bytes"] / one["kernels"], rate))
-    return found
+        rates.append(Reached(row.label, row.bound, row.dtype, one["bytes"] / one["kernels"], rate))
+    return rates
 
 
 def _one_token_each(workload: Workload | None) -> bool:
@@ -324,30 +309,34 @@ def _period(steps: pl.DataFrame) -> float:
 
 
 def _basis(subject: _Subject, choice: ModelChoice, modelled: _Modelled, ceilings: Ceilings | None) -> tuple[str, ...]:
-    device = subject.device
-    if subject.trace.cpu_only:
-        gpu = "GPU: none; the trace has CPU ops only"
-    elif ceilings is None:
-        seen = f" ({device.name} is not in the table)" if device.name else ""
-        gpu = f"GPU: unknown{seen}; pass --gpu NAME or --gpu-file (traceanalyzer gpus lists those known)"
-    else:
-        how = {"option": "as given", "trace": "as the trace says", "fingerprint": "inferred from its size"}
-        gpu = f"GPU: {ceilings.gpu.name}, {how[device.source or 'trace']}"
-    roofs = []
-    if ceilings is not None:
-        dtypes = set(modelled.kernels["shape_dtype"].drop_nulls().unique().to_list())
-        if modelled.ops is not None:
-            dtypes |= set(modelled.ops.filter(pl.col("compute_ns") > pl.col("memory_ns"))["dtype"].unique().to_list())
-        told = {say(dtype) for say in (ceilings.tflops_basis, ceilings.stand_in) for dtype in dtypes}
-        roofs = [ceilings.gbps_basis, *sorted(text for text in told if text)]
     work = sorted({line for one in modelled.workloads if one is not None for line in one.basis})
     return (
         choice.message,
         *(f"model: {note}" for note in (choice.model.notes if choice.model else ())),
-        gpu,
-        *roofs,
+        _gpu_basis(subject, ceilings),
+        *(_roof_basis(modelled, ceilings) if ceilings is not None else ()),
         subject.latency.basis,
-        *(f"work of a step: {line}" for line in work),
+        *(f"work per step: {line}" for line in work),
         *subject.notes,
         *modelled.notes,
     )
+
+
+def _gpu_basis(subject: _Subject, ceilings: Ceilings | None) -> str:
+    device = subject.device
+    if subject.trace.cpu_only:
+        return "GPU: none; the trace has CPU ops only"
+    if ceilings is None:
+        seen = f" ({device.name} is not in the table)" if device.name else ""
+        return f"GPU: unknown{seen}; pass --gpu NAME or --gpu-file (traceanalyzer gpus lists those known)"
+    how = {"option": "as given", "trace": "as the trace says", "fingerprint": "inferred from its size"}
+    return f"GPU: {ceilings.gpu.name}, {how[device.source or 'trace']}"
+
+
+def _roof_basis(modelled: _Modelled, ceilings: Ceilings) -> tuple[str, ...]:
+    """Where the achievable roofs come from, of the data types that limit something."""
+    dtypes = set(modelled.kernels["shape_dtype"].drop_nulls().unique().to_list())
+    if modelled.ops is not None:
+        dtypes |= set(modelled.ops.filter(pl.col("compute_ns") > pl.col("memory_ns"))["dtype"].unique().to_list())
+    told = {say(dtype) for say in (ceilings.tflops_basis, ceilings.stand_in) for dtype in dtypes}
+    return ceilings.gbps_basis, *sorted(text for text in told if text)

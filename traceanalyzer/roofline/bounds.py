@@ -1,4 +1,4 @@
-"""Bound, share of roof and headroom of the groups that hotspots ranks."""
+"""Limit, share of roof and headroom of the groups that hotspots ranks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from traceanalyzer.roofline.roofline_result import Roofline
 
 @dataclass(frozen=True)
 class Bound:
-    """What bounds a group of kernels.
+    """What limits a group of kernels.
 
     Attributes:
-        bound: the bound that most of its time has; ``unknown`` included.
-        roof_share: floor over time of its kernels with a plausible floor; null without any.
-        headroom_ns: time a step above floor and launch latency; null where unknown.
+        bound: the limit that most of its time has; ``unknown`` included.
+        roof_share: floor over time of its kernels with a plausible floor; None without any.
+        headroom_ns: time per step above floor and launch latency; None where unknown.
     """
 
     bound: str
@@ -25,9 +25,9 @@ class Bound:
     headroom_ns: float | None
 
 
-def bounds_by(found: Roofline, by: str) -> dict[str, Bound]:
+def bounds_by(roofline: Roofline, by: str) -> dict[str, Bound]:
     """Return the bound of each kernel name, role or family (``by``) of the steps looked at."""
-    kernels = found.kernels.select("name", "role", "bound", "floor_ns", "plausible", "headroom_ns", "dur_ns")
+    kernels = roofline.kernels.select("name", "role", "bound", "floor_ns", "plausible", "headroom_ns", "dur_ns")
     if by == "family":
         names = kernels["name"].unique().to_list()
         families = {name: parse(name).family for name in names}
@@ -40,7 +40,7 @@ def bounds_by(found: Roofline, by: str) -> dict[str, Bound]:
         time=pl.col("dur_ns").sum(),
         floor=pl.col("floor_ns").filter(held).sum(),
         held=pl.col("dur_ns").filter(held).sum(),
-        headroom=pl.when(known.any()).then(pl.col("headroom_ns").sum() / found.steps),
+        headroom=pl.when(known.any()).then(pl.col("headroom_ns").sum() / roofline.steps),
     )
     groups = (
         summed.sort("time", descending=True)

@@ -1,23 +1,18 @@
-"""The roofs that rows are held against: peak, and achievable as this trace proves it or as the GPU's default says."""
+"""The roofs that rows are compared with: peak, and achievable as this trace proves it or as the GPU's default says."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from traceanalyzer.hardware import (
-    DTYPES,
-    Gpu,
-    HardwareError,
-    Roofs,
-    roofs,
-)
+from traceanalyzer.hardware import DTYPES, Gpu, HardwareError, Roofs, roofs
 
 PROOF_SHARE = 0.9
-"""A kernel that reaches this share of the default achievable roof replaces it by what it reached."""
+"""A kernel that reaches this share of the default achievable roof replaces it by what it reached. Chosen."""
 
 CACHE_MULTIPLE = 2.0
 LEAST_PROOF_BYTES = 64e6
-"""A kernel proves a bandwidth if it moves this multiple of the largest cache, and at least these bytes."""
+"""A kernel proves a bandwidth if it moves this multiple of the largest cache, and at least these bytes. Chosen."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +23,7 @@ class Ceilings:
         gpu: the GPU.
         gbps: achievable memory bandwidth, GB/s.
         gbps_basis: where that comes from.
-        proven_tflops: data type -> (achievable 10^12 operations a second, where that comes from), as this trace
+        proven_tflops: data type -> (achievable 10^12 operations per second, where that comes from), as this trace
             proves it.
     """
 
@@ -39,12 +34,12 @@ class Ceilings:
     _known: dict[str, Roofs | None] = field(default_factory=dict, compare=False, repr=False)
 
     def peak_tflops(self, dtype: str) -> float | None:
-        """Return the dense peak of a data type, or of the one that stands in for it; null where unknown."""
+        """Return the dense peak of a data type, or of the one that stands in for it; None where unknown."""
         known = self._roofs(dtype)
         return known.peak_tflops if known else None
 
     def achievable_tflops(self, dtype: str) -> float | None:
-        """Return what matrix products reach in this data type; null where unknown."""
+        """Return what matrix products reach in this data type; None where unknown."""
         for proven, tflops, _ in self.proven_tflops:
             if proven == dtype:
                 return tflops
@@ -60,7 +55,7 @@ class Ceilings:
         return next((note for note in known.notes if "arithmetic" in note), None) if known else None
 
     def stand_in(self, dtype: str) -> str | None:
-        """Say whose peak counts for a data type that the GPU lacks; null where it has its own, or none is known."""
+        """Say whose peak counts for a data type that the GPU lacks; None where it has its own, or none is known."""
         known = self._roofs(dtype)
         return known.notes[0] if known and known.computed_in != dtype else None
 
@@ -93,24 +88,39 @@ def default_ceilings(gpu: Gpu) -> Ceilings:
     try:
         own = roofs(gpu, next(iter(gpu.peak_tflops), "bf16"))
     except HardwareError:
-        return Ceilings(gpu, gpu.bandwidth_gbps, "achievable bandwidth: taken as the peak, for want of anything else")
+        return Ceilings(gpu, gpu.bandwidth_gbps, "achievable bandwidth: taken as the peak, as nothing else is known")
     basis = next((note for note in own.notes if "bandwidth" in note), "achievable bandwidth: a default")
     return Ceilings(gpu, own.achievable_gbps, basis)
 
 
-def proven(ceilings: Ceilings, reached: list[tuple[str, str, str | None, float, float]]) -> Ceilings:
-    """Lift or lower the achievable roofs to what kernels of the trace reached, where they come near the defaults.
+@dataclass(frozen=True)
+class Reached:
+    """What plausible kernels of one row and name reach.
 
-    Args:
-        ceilings: the defaults.
-        reached: (label, bound, data type, bytes of one kernel, rate) of plausible kernels; the rate is in GB/s
-            where memory binds, else in 10^12 operations a second.
+    Attributes:
+        label: of the row.
+        bound: ``memory`` or ``compute``.
+        dtype: data type whose peak limits the arithmetic; None where unknown.
+        kernel_bytes: bytes of one kernel.
+        rate: in GB/s where memory is the limit, else in 10^12 operations per second.
     """
+
+    label: str
+    bound: str
+    dtype: str | None
+    kernel_bytes: float
+    rate: float
+
+
+def proven(ceilings: Ceilings, reached: Sequence[Reached]) -> Ceilings:
+    """Lift or lower the achievable roofs to what kernels of the trace reached, where they come near the defaults."""
     result = ceilings
     big = [
-        (rate, label)
-        for label, bound, _, size, rate in reached
-        if bound == "memory" and size >= _proof_bytes(ceilings.gpu) and rate <= ceilings.gpu.bandwidth_gbps
+        (one.rate, one.label)
+        for one in reached
+        if one.bound == "memory"
+        and one.kernel_bytes >= _proof_bytes(ceilings.gpu)
+        and one.rate <= ceilings.gpu.bandwidth_gbps
     ]
     if big:
         rate, label = max(big)
@@ -120,15 +130,15 @@ def proven(ceilings: Ceilings, reached: list[tuple[str, str, str | None, float, 
                 result, gbps=rate, gbps_basis=f"achievable bandwidth: {share:.0%} of the peak, reached by {label} here"
             )
     fastest: dict[str, tuple[float, str]] = {}
-    for label, bound, dtype, _, rate in reached:
-        default = ceilings.achievable_tflops(dtype) if dtype else None
-        if bound == "compute" and dtype and default and rate >= PROOF_SHARE * default:
-            fastest[dtype] = max(fastest.get(dtype, (0.0, "")), (rate, label))
-    found = tuple(
+    for one in reached:
+        default = ceilings.achievable_tflops(one.dtype) if one.dtype else None
+        if one.bound == "compute" and one.dtype and default and one.rate >= PROOF_SHARE * default:
+            fastest[one.dtype] = max(fastest.get(one.dtype, (0.0, "")), (one.rate, one.label))
+    tflops = tuple(
         (dtype, rate, f"achievable arithmetic ({dtype}): {rate:.0f} TFLOP/s, reached by {label} here")
         for dtype, (rate, label) in fastest.items()
     )
-    return replace(result, proven_tflops=found)
+    return replace(result, proven_tflops=tflops)
 
 
 def _proof_bytes(gpu: Gpu) -> float:

@@ -7,10 +7,10 @@ import polars as pl
 from traceanalyzer.findings import Finding
 
 TOLERANCE = 0.05
-"""Difference between the FLOP of shapes and of the model that is worth a finding."""
+"""Difference between the FLOP of shapes and of the model that is worth a finding. Chosen, not fitted."""
 
 LEAST_APART = 0.5
-"""Share of the attention layers that must be of another kind in the trace to be worth a finding."""
+"""Share of the attention layers that must be of another kind in the trace to be worth a finding. Chosen."""
 
 
 def cross_checks(kernels: pl.DataFrame) -> list[Finding]:
@@ -31,7 +31,6 @@ def cross_checks(kernels: pl.DataFrame) -> list[Finding]:
             "shape_mismatch",
             f"{row['role']}: the shapes in the trace ({row['note']}) need {row['ratio']:.2f} times the FLOP of the "
             "model. The shapes are used; the model, its parallel layout or the workload is not what ran.",
-            None,
         )
         for row in compared.iter_rows(named=True)
     ]
@@ -47,7 +46,7 @@ def message_checks(kernels: pl.DataFrame) -> list[Finding]:
         f"communication: the messages that the trace states ({both['message'][0]}) are {stated / modelled:.2f} times "
         "the bytes of the model. The trace is believed; the parallel layout or the workload is not what ran."
     )
-    return [Finding("shape_mismatch", text, None)]
+    return [Finding("shape_mismatch", text)]
 
 
 def kind_checks(kernels: pl.DataFrame) -> list[Finding]:
@@ -69,4 +68,4 @@ def kind_checks(kernels: pl.DataFrame) -> list[Finding]:
         f"Attention is faster in the layers that the model calls full ({apart} of {told['layer'].n_unique()} layers "
         "differ): the model or the order of its layers is not what ran."
     )
-    return [Finding("kind_mismatch", text, None)]
+    return [Finding("kind_mismatch", text)]

@@ -6,14 +6,7 @@ import re
 
 import polars as pl
 
-from traceanalyzer.model import (
-    FORMATS,
-    Architecture,
-    Execution,
-    ModelError,
-    Parallel,
-    TraceFacts,
-)
+from traceanalyzer.model import FORMATS, Architecture, Execution, ModelError, Parallel, TraceFacts
 from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.names import KernelName, parse
 from traceanalyzer.roofline.roofline_result import RooflineError
@@ -21,14 +14,14 @@ from traceanalyzer.roofline.scope import STEP, Scope
 from traceanalyzer.trace import Trace
 
 PAD_MULTIPLE = 256
-"""Multiple that an engine is taken to pad the experts' input to, where no shape tells."""
+"""Multiple that an engine is taken to pad the experts' input to, where no shape tells. Assumed."""
 
 EXPERT_ROLES = ("moe_gate_up", "moe_down")
 MOE_ROLES = (*EXPERT_ROLES, "moe_routing", "moe_combine", "router")
 
 
 def trace_facts(scope: Scope, shaped: pl.DataFrame, *, world_size: int | None) -> TraceFacts:
-    """Return what the kernels show; null for what they do not.
+    """Return what the kernels show; None for what they do not.
 
     Args:
         scope: the steps looked at.
@@ -68,7 +61,7 @@ def _common(values: pl.Series) -> int | None:
 
 
 def _size(shaped: pl.DataFrame, role: str, column: str) -> int | None:
-    """The one size that all matrix products of a role have; null where they have none or several."""
+    """The one size that all matrix products of a role have; None where they have none or several."""
     own = shaped.filter(pl.col("role") == role, pl.col("what") == "gemm")[column].drop_nulls().unique()
     return int(own[0]) if len(own) == 1 else None
 
@@ -81,7 +74,7 @@ def _weight_formats(blocks: pl.DataFrame) -> frozenset[str]:
 
 
 def _qk_norm(blocks: pl.DataFrame) -> bool | None:
-    """True where most blocks have a norm between projection and attention; null otherwise, as it may be fused."""
+    """True where most blocks have a norm between projection and attention; None otherwise, as it may be fused."""
     place = pl.col("place")
     projected = place.filter(pl.col("role") == "qkv_proj").min()
     attended = place.filter(pl.col("role") == "attention").min()
@@ -112,7 +105,7 @@ def execution_of(scope: Scope, shaped: pl.DataFrame, model: Architecture) -> tup
 
 
 def _certain_rows(kernel: KernelName) -> int | None:
-    """Return the rows of a kernel's tile, or null where its name leaves open which side they are."""
+    """Return the rows of a kernel's tile, or None where its name leaves open which side they are."""
     return kernel.block_m if kernel.ambiguous is None else None
 
 
@@ -127,7 +120,7 @@ def _padded_width(blocks: pl.DataFrame, shaped: pl.DataFrame, model: Architectur
     if not padding:
         return None, []
     dims = shaped.filter(pl.col("name").is_in(padding))["dims"].drop_nulls().unique().to_list()
-    widths = {int(found[1]) for text in dims for found in re.finditer(r"(\d{1,9})\]", text)} - {model.hidden}
+    widths = {int(match[1]) for text in dims for match in re.finditer(r"(\d{1,9})\]", text)} - {model.hidden}
     given = [width for width in widths if width > model.hidden]
     if len(given) == 1:
         return given[0], [f"experts' input padded from {model.hidden} to {given[0]}, as the trace's shapes say"]
@@ -140,13 +133,13 @@ def _padded_width(blocks: pl.DataFrame, shaped: pl.DataFrame, model: Architectur
 def layout_of(
     trace: Trace, scope: Scope, model: Architecture, stated: tuple[int | None, int | None, int | None]
 ) -> tuple[Parallel, int | None, list[str]]:
-    """Return the parallel layout, this rank's pipeline stage (null: there is one stage), and what was inferred.
+    """Return the parallel layout, this rank's pipeline stage (None: there is one stage), and what was inferred.
 
     Args:
         trace: for its world size and the ranks that its file name tells.
         scope: the steps looked at.
         model: the model.
-        stated: tp, pp and ep as the user states them; null where not.
+        stated: tp, pp and ep as the user states them; None where not.
 
     Raises:
         RooflineError: the degrees contradict each other.
@@ -184,7 +177,7 @@ def _stages(layers: int, blocks: int | None, world: int) -> int:
 
 
 def _stage(trace: Trace, scope: Scope, model: Architecture, pp: int) -> tuple[int | None, list[str]]:
-    """Return this rank's stage and what it was inferred from; null where there is one stage or nothing tells which.
+    """Return this rank's stage and what it was inferred from; None where there is one stage or nothing tells which.
 
     Between the first and the last one, stages of as many layers are taken for one another if they have the same kinds.
     """

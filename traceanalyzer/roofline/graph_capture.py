@@ -10,6 +10,15 @@ BEGIN = r"(?i)StreamBeginCapture"
 END = r"(?i)StreamEndCapture"
 SIZE = r"(?i)capture[_a-z]*?_?(\d+)"
 
+SHAPE_COLUMNS = ("op", "dims", "types", "concrete", "call")
+"""What is known of a kernel's shapes: the op's name, its Input Dims, types and concrete inputs as JSON text, and a
+number of the call (kernels of one call share it). Null where no shape is known."""
+
+
+def thread_key() -> pl.Expr:
+    """The thread of an event, as one text."""
+    return pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String))
+
 
 def captured_launches(trace: Trace) -> pl.DataFrame:
     """Return the launches between the begin and the end of each capture, on the capturing thread.
@@ -17,10 +26,10 @@ def captured_launches(trace: Trace) -> pl.DataFrame:
     Columns: capture (number), size (batch size that an annotation around the capture names, or null), position,
     launched_kernel, external_id, thread, launched_ns.
     """
-    thread = pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String))
     launches = trace.launches.with_columns(
-        pl.col("name").cast(pl.String), pl.col("launched_kernel").cast(pl.String), thread=thread
+        pl.col("name").cast(pl.String), pl.col("launched_kernel").cast(pl.String), thread=thread_key()
     )
+    # Captures do not nest on a thread: between a begin and its end the sum of borders is 1.
     marks = launches.with_columns(
         border=pl.when(pl.col("name").str.contains(BEGIN))
         .then(1)
@@ -52,7 +61,7 @@ def _size(trace: Trace, at: int, thread: str) -> int | None:
         trace.annotations.filter(
             pl.col("start_ns") <= at,
             pl.col("start_ns") + pl.col("dur_ns") >= at,
-            pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String)) == thread,
+            thread_key() == thread,
         )
         .select(size=pl.col("name").cast(pl.String).str.extract(SIZE).cast(pl.Int64, strict=False))
         .drop_nulls()
@@ -64,7 +73,7 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
     """Give each graph-launched kernel the shapes of the captured launch at its position.
 
     A capture fits a graph if both have the same kernels. Kernels of one name keep their order, so that the n-th of a
-    name is the n-th captured one, also where streams run beside each other. Of several captures that fit, the one
+    name is the n-th captured one, also where streams run side by side. Of several captures that fit, the one
     of the smallest batch size that holds the step's tokens is taken; where that cannot be told, none.
 
     Args:
@@ -74,10 +83,8 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
     Returns:
         index and the shape columns of the kernels that were joined; and what there is to say about it.
     """
-    columns = ("op", "dims", "types", "concrete", "call")
-    empty = kernels.select("index", *(pl.lit(None, dtype=launches.schema[name]).alias(name) for name in columns)).head(
-        0
-    )
+    nothing = [pl.lit(None, dtype=launches.schema[name]).alias(name) for name in SHAPE_COLUMNS]
+    empty = kernels.select("index", *nothing).head(0)
     if launches.is_empty():
         return empty, ["capture: no launches between the begin and the end of a capture carry a kernel name"]
     graph = (
@@ -93,6 +100,7 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
         number: _multiset(own["launched_kernel"])
         for (number,), own in sequences.group_by("capture", maintain_order=True)
     }
+    # Replays are many and captures few: kernels of each are compared as sets with counts.
     joined, wanted = [], 0
     for _, own in graph.group_by("device", "correlation", maintain_order=True):
         wanted += own.height
@@ -101,13 +109,13 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
         if chosen is None:
             continue
         numbered = own.with_columns(nth=pl.int_range(pl.len()).over("name"))
-        source = sequences.filter(pl.col("capture") == chosen).select("nth", *columns, name="launched_kernel")
+        source = sequences.filter(pl.col("capture") == chosen).select("nth", *SHAPE_COLUMNS, name="launched_kernel")
         joined.append(numbered.select("index", "name", "nth").join(source, on=["name", "nth"]).drop("name", "nth"))
-    found = pl.concat(joined) if joined else empty
-    note = f"capture: {found.height:,} of {wanted:,} graph-launched kernels matched by position"
-    if not found.height:
+    matched = pl.concat(joined) if joined else empty
+    note = f"capture: {matched.height:,} of {wanted:,} graph-launched kernels matched by position"
+    if not matched.height:
         note += " (no capture has the same kernels, or several fit and their sizes do not tell which)"
-    return found, [note]
+    return matched, [note]
 
 
 def _multiset(names: pl.Series) -> tuple[tuple[str, int], ...]:

@@ -28,21 +28,22 @@ def with_shape_work(kernels: pl.DataFrame) -> pl.DataFrame:
     """
     keys = ["op", "dims", "types", "concrete", "name"]
     distinct = kernels.filter(pl.col("dims").is_not_null()).select(keys).unique()
-    found = [shape_work(*row) for row in distinct.iter_rows()]
+    work = [shape_work(*row) for row in distinct.iter_rows()]
     table = distinct.with_columns(
-        what=_column(found, "what", pl.String()),
-        shape_flops=_column(found, "flops", pl.Float64()),
-        shape_bytes=_column(found, "bytes", pl.Float64()),
-        shape_dtype=_column(found, "dtype", pl.String()),
-        note=_column(found, "note", pl.String()),
-        m=_column(found, "m", pl.Int64()),
-        n=_column(found, "n", pl.Int64()),
-        k=_column(found, "k", pl.Int64()),
+        what=_column(work, "what", pl.String()),
+        shape_flops=_column(work, "flops", pl.Float64()),
+        shape_bytes=_column(work, "bytes", pl.Float64()),
+        shape_dtype=_column(work, "dtype", pl.String()),
+        note=_column(work, "note", pl.String()),
+        m=_column(work, "m", pl.Int64()),
+        n=_column(work, "n", pl.Int64()),
+        k=_column(work, "k", pl.Int64()),
         computes=pl.Series(
-            [_computes(name, work) for name, work in zip(distinct["name"], found, strict=True)], dtype=pl.Boolean()
+            [_computes(name, one) for name, one in zip(distinct["name"], work, strict=True)], dtype=pl.Boolean()
         ),
     )
     joined = kernels.join(table, on=keys, how="left", maintain_order="left", nulls_equal=True)
+    # Replays of one graph share the captured calls, so that the launch tells them apart; eager calls are their own.
     call = ["device", "step", "correlation_of_graph", "call"]
     joined = joined.with_columns(
         pl.col("computes").fill_null(False), correlation_of_graph=pl.when("graph").then("correlation")
@@ -58,6 +59,7 @@ def with_shape_work(kernels: pl.DataFrame) -> pl.DataFrame:
         )
     )
     joined = joined.join(calls, on=call, how="left", maintain_order="left", nulls_equal=True)
+    # Where no kernel of a call is known to compute, all of them share its work.
     main = pl.col("computes") | ~pl.col("computing")
     share = pl.col("dur_ns") / pl.when("computing").then("computing_ns").otherwise("ns")
     known = pl.col("what").is_not_null() & pl.col("call").is_not_null() & main
@@ -69,8 +71,8 @@ def with_shape_work(kernels: pl.DataFrame) -> pl.DataFrame:
     ).drop("computes", "correlation_of_graph", "computing", "computing_ns", "ns")
 
 
-def _column(found: list[ShapeWork | None], field: str, dtype: pl.DataType) -> pl.Series:
-    return pl.Series([None if work is None else getattr(work, field) for work in found], dtype=dtype)
+def _column(work: list[ShapeWork | None], field: str, dtype: pl.DataType) -> pl.Series:
+    return pl.Series([None if one is None else getattr(one, field) for one in work], dtype=dtype)
 
 
 def _computes(name: str, work: ShapeWork | None) -> bool:
@@ -99,8 +101,8 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
 
     Args:
         kernels: with GROUP, workload, dur_ns and the columns of ``with_shape_work`` and ``with_messages``.
-        ops: of ``model_ops``; null without a model.
-        ceilings: the roofs; null without a GPU.
+        ops: of ``model_ops``; None without a model.
+        ceilings: the roofs; None without a GPU.
 
     Returns:
         kernels with WORK, dtype, source (``shapes``, ``model`` or null), notes, communication; what the model says
@@ -123,6 +125,7 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
     # Ops that may be fused are so where the others already account for every kernel.
     fused = (pl.col("required") >= 1) & (pl.col("group_kernels") <= pl.col("required"))
     amounts = {name: pl.when(fused).then(f"{name}_required").otherwise(f"{name}_model") * share for name in WORK}
+    # One kernel with shapes is enough: the model's work of the group would count what it did twice.
     use = ~pl.col("shaped") & pl.col("required").is_not_null()
     return joined.with_columns(
         *(pl.when(use).then(amount).otherwise(pl.col(name)).alias(name) for name, amount in amounts.items()),
@@ -190,7 +193,7 @@ def _with_messages(kernels: pl.DataFrame, ceilings: Ceilings | None, *, whole: b
 
     Args:
         kernels: of ``_priced_shapes``.
-        ceilings: the roofs; null without a GPU.
+        ceilings: the roofs; None without a GPU.
         whole: leave a group to the model where the trace does not state all of its collectives.
     """
     stated = pl.col("wire_bytes").is_not_null()
@@ -200,9 +203,7 @@ def _with_messages(kernels: pl.DataFrame, ceilings: Ceilings | None, *, whole: b
     use = stated & ~pl.col("partly_stated")
     marked = _with_sums(kernels, partly_stated=unstated.any() if whole else pl.lit(False))
     link = ceilings.gpu.link_gbps if ceilings else None
-    unknown = pl.lit(
-        "" if link or not ceilings else f"\nthe bandwidth between GPUs is not known for {ceilings.gpu.name}"
-    )
+    unknown = pl.lit("" if link or not ceilings else f"\nthe bandwidth between GPUs is unknown for {ceilings.gpu.name}")
     time = pl.col("wire_bytes") / link if link else pl.lit(None, dtype=pl.Float64)
     values = {
         "flops": pl.lit(0.0),

@@ -9,8 +9,10 @@ from traceanalyzer.roofline.roofline_result import Latency
 
 QUANTILE = 0.05
 LEAST_KERNELS = 50
+"""Which quantile, and of how many kernels at minimum. Both chosen, not fitted."""
+
 LONGEST_NS = 10_000.0
-"""A quantile above this is no launch latency: the trace then has no tiny kernels."""
+"""A quantile above this is not a launch latency: the trace then has no tiny kernels. Chosen, not fitted."""
 
 
 def latency_floor(kernels: pl.DataFrame) -> Latency:

@@ -18,7 +18,7 @@ def with_messages(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     """Add wire_bytes, bytes that a rank sends for a collective as the trace states it, and message, that in words.
 
     The rate is that of a ring: the message times the bus factor of nccl-tests (2 (n - 1) / n for an all-reduce over n
-    ranks). Null for kernels that are no communication and where kind, size or group are not stated.
+    ranks). Null for kernels other than communication, and where kind, size or group are not stated.
 
     Args:
         trace: for the ops and launches.
@@ -34,8 +34,8 @@ def with_messages(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
         wire_bytes=pl.Series([size for size, _ in read], dtype=pl.Float64),
         message=pl.Series([text for _, text in read], dtype=pl.String),
     )
-    found = stated.join(table, on=["name", "extra"], how="left").select("index", "wire_bytes", "message")
-    return kernels.join(found, on="index", how="left", maintain_order="left")
+    sizes = stated.join(table, on=["name", "extra"], how="left").select("index", "wire_bytes", "message")
+    return kernels.join(sizes, on="index", how="left", maintain_order="left")
 
 
 def _with_calls(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -62,15 +62,15 @@ def _with_calls(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
 def _read(name: str, extra: str) -> tuple[float | None, str | None]:
     arguments = _arguments(extra)
     stated, dtype = arguments.get("Collective name"), arguments.get("dtype")
-    found = collective(name, stated if isinstance(stated, str) else None)
+    call = collective(name, stated if isinstance(stated, str) else None)
     element = dtype_bytes(dtype) if isinstance(dtype, str) else None
     elements = max(_count(arguments.get("In msg nelems")), _count(arguments.get("Out msg nelems")))
     ranks = _count(arguments.get("Group size"))
-    factor = bus_factor(found.kind, ranks) if found else None
-    if found is None or element is None or factor is None or not elements:
+    factor = bus_factor(call.kind, ranks) if call else None
+    if call is None or element is None or factor is None or not elements:
         return None, None
     size = elements * element
-    words = f"{found.kind} of {size:,} bytes over {ranks} ranks: measured, as the trace states the message"
+    words = f"{call.kind} of {size:,} bytes over {ranks} ranks: measured, as the trace states the message"
     return factor * size, words
 
 
@@ -83,7 +83,7 @@ def _arguments(extra: str) -> dict[str, Any]:
 
 
 def _count(value: Any) -> int:
-    """A number of elements or ranks; 0 where it is none."""
+    """A number of elements or ranks; 0 for anything else."""
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 48 else 0

@@ -8,22 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from traceanalyzer.model import (
-    Architecture,
-    Execution,
-    Op,
-    Parallel,
-    Routing,
-    Workload,
-    rope_table_cast,
-)
+from traceanalyzer.model import Architecture, Execution, Op, Parallel, Routing, Workload, rope_table_cast
 from traceanalyzer.model.architecture import Mla
 from traceanalyzer.model.ops import ops_by_layers, stage_layers
 from traceanalyzer.roofline.ceilings import Ceilings
 
 OP_SCHEMA: dict[str, pl.DataType] = {
     "workload": pl.Int32(),  # number of the workload among the distinct ones
-    "layer": pl.Int32(),  # null before the first block and behind the last
+    "layer": pl.Int32(),  # null before the first block and after the last
     "role": pl.String(),
     "part": pl.String(),  # empty: the role's own work; else the name of the op
     "op": pl.String(),
@@ -34,11 +26,11 @@ OP_SCHEMA: dict[str, pl.DataType] = {
     "compute_ns": pl.Float64(),
     "memory_ns": pl.Float64(),
     "dtype": pl.String(),
-    "notes": pl.String(),  # one a line
+    "notes": pl.String(),  # one per line
 }
 
 OWN_PARTS = frozenset({"moe_pad", "rope_table_cast", "shared_gate"})
-"""Ops whose kernels can be told from others of their role, so that they are rows of their own."""
+"""Ops whose kernels can be told from others of their role, so that they have rows of their own."""
 
 
 def model_ops(
@@ -50,7 +42,7 @@ def model_ops(
     routing: Routing,
     ceilings: Ceilings | None,
 ) -> pl.DataFrame:
-    """Return the ops of each workload (columns of OP_SCHEMA), with their time at the peak roofs (null without).
+    """Return the ops of each workload (columns of OP_SCHEMA), with their time at the peak roofs (null without a GPU).
 
     Raises:
         ModelError: the layout does not fit the model.
@@ -59,11 +51,11 @@ def model_ops(
     cast = rope_table_cast(model)
     layers = tuple(stage_layers(len(model.layers), parallel.pp, stage))
     for number, workload in enumerate(workloads):
-        found = ops_by_layers(model, workload, parallel, routing, execution, stage=stage)
-        found += [(replace(cast, role="copy"), layers)] if cast else []
+        ops = ops_by_layers(model, workload, parallel, routing, execution, stage=stage)
+        ops += [(replace(cast, role="copy"), layers)] if cast else []
         rows += [
             {**_row(number, part, ceilings), "layer": list(own) or [None]}
-            for op, own in found
+            for op, own in ops
             for part in _by_place(op, model.mla)
         ]
     return pl.DataFrame(rows, schema={**OP_SCHEMA, "layer": pl.List(pl.Int32())}).explode("layer").select(*OP_SCHEMA)
@@ -132,7 +124,7 @@ def _times(op: Op, ceilings: Ceilings | None) -> tuple[float | None, float | Non
     if op.collective:
         link = ceilings.gpu.link_gbps
         if link is None or op.wire_bytes is None:
-            return None, None, (f"the bandwidth between GPUs is not known for {ceilings.gpu.name}",)
+            return None, None, (f"the bandwidth between GPUs is unknown for {ceilings.gpu.name}",)
         name = f"{op.collective} over {op.ranks} ranks at {link:g} GB/s; measured time includes waiting for others"
         return 0.0, op.wire_bytes / link, (name,)
     peak = ceilings.peak_tflops(op.dtype)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from traceanalyzer.roofline.graph_capture import captured_launches, join_captures
+from traceanalyzer.roofline.graph_capture import SHAPE_COLUMNS, captured_launches, join_captures, thread_key
 from traceanalyzer.trace import Trace
 
-SHAPE_COLUMNS = ("op", "dims", "types", "concrete", "call")
-"""Columns added: the op's name, its Input Dims, types and concrete inputs as JSON text, and a number of the call
-(kernels of one call share it). Null where no shape is known."""
-
 LOOK_BACK = 64
-"""Ops before a launch among which the one that encloses it is looked for."""
+"""Ops before a launch among which the one that encloses it is looked for. Chosen, not fitted."""
 
 
 def with_shapes(trace: Trace, kernels: pl.DataFrame, capture: Trace | None = None) -> tuple[pl.DataFrame, list[str]]:
@@ -25,7 +21,7 @@ def with_shapes(trace: Trace, kernels: pl.DataFrame, capture: Trace | None = Non
     launches = trace.launches.select(
         "correlation",
         launch_external="external_id",
-        thread=_thread(),
+        thread=thread_key(),
         launched_ns="start_ns",
     ).unique("correlation", keep="first", maintain_order=True)
     eager = kernels.select("index", "correlation", "external_id", "graph").join(
@@ -36,29 +32,14 @@ def with_shapes(trace: Trace, kernels: pl.DataFrame, capture: Trace | None = Non
         external_id=pl.when(alone).then(pl.coalesce("external_id", "launch_external")),
         launched_ns=pl.when(alone).then(pl.col("launched_ns")),
     )
-    named = eager.join(
-        ops.unique("external_id", keep="last", maintain_order=True).select("external_id", op_index="index"),
-        on="external_id",
-        how="left",
-        maintain_order="left",
-    )
-    op_index = named["op_index"].fill_null(pl.Series(enclosing(named, ops)))
-    found = pl.DataFrame({"index": named["index"], "op_index": op_index}).join(
-        _described(ops), on="op_index", how="left", maintain_order="left"
-    )
+    shapes = _with_ops(eager, ops).select("index", *SHAPE_COLUMNS)
     notes: list[str] = []
     if capture is not None:
-        sequences = captured_launches(capture)
-        launched = _launch_ops(capture, sequences)
-        joined, notes = join_captures(kernels, launched)
-        found = found.join(joined, on="index", how="left", suffix="_captured", maintain_order="left").with_columns(
+        joined, notes = join_captures(kernels, _with_ops(captured_launches(capture), ops_of(capture)))
+        shapes = shapes.join(joined, on="index", how="left", suffix="_captured", maintain_order="left").with_columns(
             pl.coalesce(column, f"{column}_captured").alias(column) for column in SHAPE_COLUMNS
         )
-    return kernels.join(found.select("index", *SHAPE_COLUMNS), on="index", how="left", maintain_order="left"), notes
-
-
-def _thread() -> pl.Expr:
-    return pl.concat_str(pl.col("pid").cast(pl.String), pl.lit("/"), pl.col("tid").cast(pl.String))
+    return kernels.join(shapes.select("index", *SHAPE_COLUMNS), on="index", how="left", maintain_order="left"), notes
 
 
 def ops_of(trace: Trace) -> pl.DataFrame:
@@ -70,7 +51,7 @@ def ops_of(trace: Trace) -> pl.DataFrame:
             "external_id",
             "start_ns",
             end_ns=pl.col("start_ns") + pl.col("dur_ns"),
-            thread=_thread(),
+            thread=thread_key(),
             op="name",
             dims="input_dims",
             types="input_types",
@@ -81,14 +62,23 @@ def ops_of(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _described(ops: pl.DataFrame) -> pl.DataFrame:
-    return ops.filter(pl.col("dims").is_not_null()).select(
+def _with_ops(launches: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """Add SHAPE_COLUMNS of the op that an External id names, else of the innermost one around the launch."""
+    named = launches.join(
+        ops.unique("external_id", keep="last", maintain_order=True).select("external_id", op_index="index"),
+        on="external_id",
+        how="left",
+        maintain_order="left",
+    )
+    op_index = named["op_index"].fill_null(pl.Series(enclosing(named, ops), dtype=pl.Int64))
+    described = ops.filter(pl.col("dims").is_not_null()).select(
         "op", "dims", "types", "concrete", op_index="index", call=pl.col("index")
     )
+    return named.with_columns(op_index=op_index).join(described, on="op_index", how="left", maintain_order="left")
 
 
 def enclosing(launches: pl.DataFrame, ops: pl.DataFrame) -> list[int | None]:
-    """Return the index of the innermost op that encloses each launch on its thread, or null.
+    """Return the index of the innermost op that encloses each launch on its thread, or None.
 
     Args:
         launches: thread and launched_ns (null where nothing is to be looked for), op_index (null likewise).
@@ -116,16 +106,3 @@ def enclosing(launches: pl.DataFrame, ops: pl.DataFrame) -> list[int | None]:
         for row, position, good in zip(group["row"].to_list(), place.tolist(), fits.tolist(), strict=True):
             answer[row] = int(index[position]) if good else None
     return answer
-
-
-def _launch_ops(capture: Trace, sequences: pl.DataFrame) -> pl.DataFrame:
-    """Add the shape columns to the launches of a capture."""
-    ops = ops_of(capture)
-    named = sequences.join(
-        ops.unique("external_id", keep="last", maintain_order=True).select("external_id", op_index="index"),
-        on="external_id",
-        how="left",
-        maintain_order="left",
-    )
-    op_index = named["op_index"].fill_null(pl.Series(enclosing(named, ops), dtype=pl.Int64))
-    return named.with_columns(op_index=op_index).join(_described(ops), on="op_index", how="left", maintain_order="left")

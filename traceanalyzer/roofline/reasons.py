@@ -12,17 +12,17 @@ from traceanalyzer.roofline.workloads import PASS_WORKLOAD
 
 PASS_MODEL = "no shapes in the trace and no model: pass --model NAME or config.json"
 PASS_GPU = "the GPU is unknown: pass --gpu NAME"
-PASS_CONTEXT = "the context's length is unknown: pass --kv-tokens"
-PART_UNKNOWN = "a part of its work is unknown"
-NO_SHAPE = "no shapes in the trace, and no op of the model"
+PASS_CONTEXT = "the context length is unknown: pass --kv-tokens"
+PART_UNKNOWN = "part of its work is unknown"
+NO_SHAPE = "no shapes in the trace, and no such op in the model"
 
 
 def reasons_of(kernels: pl.DataFrame, *, model: Architecture | None, gpu: bool) -> dict[int, str]:
-    """Return row number -> why its bound is unknown, for rows where something is to be said.
+    """Return row number -> why it is unknown what limits it, for rows where there is something to say.
 
     Args:
         kernels: of ``with_row_numbers``.
-        model: the model; null without.
+        model: the model; None without.
         gpu: whether the GPU is known.
     """
     rows = kernels.group_by("row").agg(
@@ -41,7 +41,7 @@ def _reason(row: dict[str, Any], model: Architecture | None, gpu: bool) -> str:
     if model is not None and row["part"] != f"{row['role']} reduce":
         return _not_in(model, row)
     if row["part"] == f"{row['role']} reduce":
-        return "puts together what parallel parts computed: no work that the result needs"
+        return "split-K / split-KV reduction"
     return PASS_MODEL
 
 

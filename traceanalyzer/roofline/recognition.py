@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traceanalyzer.model import (
-    Architecture,
-    Candidate,
-    TraceFacts,
-    candidates,
-    recognise_model,
-)
+from traceanalyzer.model import Architecture, Candidate, TraceFacts, candidates, recognise_model
 
 MOST_NAMED = 4
 
@@ -20,8 +14,8 @@ class ModelChoice:
     """The model used.
 
     Attributes:
-        model: null where neither given nor recognised.
-        source: ``option``, ``inferred`` or null.
+        model: None where neither given nor recognised.
+        source: ``option``, ``inferred`` or None.
         message: what it rests on, or what to pass.
     """
 
@@ -34,16 +28,16 @@ def choose_model(given: Architecture | None, facts: TraceFacts) -> ModelChoice:
     """Return the model given, or the one built-in model that fits what the trace shows."""
     if given is not None:
         return ModelChoice(given, "option", f"model: {given.name}, as given ({given.source})")
-    found = recognise_model(facts)
-    if found is None:
+    candidate = recognise_model(facts)
+    if candidate is None:
         return ModelChoice(None, None, _unknown(candidates(facts) if facts != TraceFacts() else []))
-    return ModelChoice(found.architecture, "inferred", _inferred(found))
+    return ModelChoice(candidate.architecture, "inferred", _inferred(candidate))
 
 
-def _inferred(found: Candidate) -> str:
-    alike = f"; {', '.join(found.same_shape)} has the same shape" if found.same_shape else ""
+def _inferred(candidate: Candidate) -> str:
+    alike = f"; {', '.join(candidate.same_shape)} has the same shape" if candidate.same_shape else ""
     return (
-        f"model: {found.architecture.name}, inferred from {', '.join(found.reasons)}{alike}; "
+        f"model: {candidate.architecture.name}, inferred from {', '.join(candidate.reasons)}{alike}; "
         "pass --model to state it yourself"
     )
 
@@ -53,4 +47,4 @@ def _unknown(possible: list[Candidate]) -> str:
     if not possible:
         return text
     names = ", ".join(candidate.architecture.name for candidate in possible[:MOST_NAMED])
-    return f"{text} (of those built in, these would fit: {names})"
+    return f"{text} (built-in models that would fit: {names})"

@@ -12,19 +12,19 @@ from traceanalyzer.segment import segment
 from traceanalyzer.trace import Trace
 
 LEAST_BLOCK_SHARE = 0.5
-"""Share of a step's blocks that a kernel must be in to count as repeated by every block."""
+"""Share of a step's blocks that a kernel must be in to count as repeated by every block. Chosen, not fitted."""
 
 _KNOWN: WeakKeyDictionary[Trace, tuple[Redundancy, ...]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class Redundancy:
-    """A kernel that could run once a step instead of once a block.
+    """A kernel that could run once per step instead of once per block.
 
     Attributes:
         name: the kernel.
-        blocks: blocks a step in which it runs, mean over the steps looked at.
-        worth_ns: its time a step less one run of it.
+        blocks: blocks per step in which it runs, mean over the steps looked at.
+        worth_ns: its time per step less one run of it.
         basis: why it is taken for redundant; derived from names and position, not proven.
     """
 
@@ -42,10 +42,9 @@ def redundancies(trace: Trace) -> tuple[Redundancy, ...]:
     of the same block, has nothing else to convert: the projection's result is what the rotary kernel reads itself.
     The result is kept as long as the trace is.
     """
-    found = _KNOWN.get(trace)
-    if found is None:
-        found = _KNOWN[trace] = tuple(_redundancies(trace))
-    return found
+    if trace not in _KNOWN:
+        _KNOWN[trace] = tuple(_redundancies(trace))
+    return _KNOWN[trace]
 
 
 def _redundancies(trace: Trace) -> list[Redundancy]:
@@ -61,7 +60,7 @@ def _redundancies(trace: Trace) -> list[Redundancy]:
         .join(complete, on=["device", "step"], nulls_equal=True)
         .sort(*keys, "start_ns", "index")
     )
-    # The next one in order is of the same block, or there is none: a window over each block takes far longer.
+    # The next one in order is of the same block, or does not exist: a window over each block takes far longer.
     same = pl.all_horizontal(pl.col(key).eq_missing(pl.col(key).shift(-1)) for key in keys)
     feeds_rope = (pl.col("role").shift(-1) == "rope") & same
     steps = complete.height

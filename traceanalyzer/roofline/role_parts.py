@@ -13,16 +13,16 @@ from traceanalyzer.roofline.facts import EXPERT_ROLES, pads
 from traceanalyzer.roofline.scope import STEP
 
 REDUCES = re.compile(r"(?i)reduce|combine|merge|metadata|segments")
-"""Names of kernels that put together what parallel parts of attention or of a matrix product computed."""
+"""Names of kernels that reduce what split-KV attention or a split-K product computed in parallel."""
 
 MIXED_ROLES = frozenset({"copy", "other"})
-"""Roles that hold work of many sorts: a row each op, or kernel name where no op is known."""
+"""Roles that hold work of many sorts: one row per op, or per kernel name where no op is known."""
 
 NAMED_PARTS = ("rope_table_cast", "moe_pad")
 """Parts that are told by the kernel's name and that the model has ops for."""
 
 SPLIT_ROLES = frozenset({"attention", "qkv_proj", "o_proj", "router", "gate_up", "down", "lm_head"})
-"""Roles whose op may be carried out in parts that another kernel puts together."""
+"""Roles whose op may be split into parts that another kernel reduces."""
 
 NAME_WIDTH = 60
 
@@ -60,7 +60,7 @@ def with_shared_gates(kernels: pl.DataFrame, model: Architecture) -> pl.DataFram
     """Set ``part`` of the products that weigh the shared experts' output, in models that have such a gate.
 
     It is the one product of a block with experts that has no role of its own, unless shapes tell of another width than
-    its single column. Where several could be it, none is called so.
+    its single column. Where several could be it, none is taken.
 
     Args:
         kernels: of ``with_parts``.

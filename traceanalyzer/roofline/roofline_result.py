@@ -1,4 +1,4 @@
-"""What the roofline analysis yields: one row a kind of work, and what the whole step comes to."""
+"""What the roofline analysis yields: one row per kind of work, and what the whole step comes to."""
 
 from __future__ import annotations
 
@@ -19,28 +19,15 @@ class RooflineError(ValueError):
 
 @dataclass(frozen=True)
 class Row:
-    """Kernels of one role, and one block kind where kinds do different work. All figures are means a step.
+    """Kernels of one role, and of one block kind where kinds do different work. All figures are means per step.
+
+    ``RooflineRow`` of ``commands/roofline`` says what the fields mean. Here times are ns, and unknown is None.
 
     Attributes:
-        role: one of the contract's roles.
-        kind: kind of the blocks, where kinds are told apart; null otherwise.
-        part: what the kernels are, where a role has work of several sorts; empty for the role's own work.
+        part: empty for the role's own work.
         names: the kernels' names, most time first.
-        count: kernels.
-        measured_ns: their time.
-        flops: operations that the result needs; null where unknown.
-        bytes: bytes of device memory that it needs to move (communication: that have to be sent); null where unknown.
-        dtype: data type whose peak bounds the arithmetic, of the op with most of it; null where unknown.
-        floor_ns: shortest time that the peak roofs allow; null where unknown.
         compute_ns: what the arithmetic takes at its peak.
         memory_ns: what the bytes take at peak bandwidth.
-        reachable_ns: shortest time that the achievable roofs allow.
-        latency_ns: what as many kernels take that do next to nothing.
-        bound: ``compute``, ``memory``, ``latency``, ``communication`` or ``unknown``.
-        plausible: false where the kernels are faster than their floor.
-        redundant: whether the work need not be done at all, so that it is no part of the step's floor.
-        source: ``shapes`` (of the trace), ``model``, or null.
-        basis: what the figures rest on, or why they are unknown.
     """
 
     role: str
@@ -71,12 +58,12 @@ class Row:
 
     @property
     def intensity(self) -> float | None:
-        """FLOP a byte; null without bytes."""
+        """FLOP per byte; None without bytes."""
         return self.flops / self.bytes if self.flops is not None and self.bytes else None
 
     @property
     def tflops(self) -> float | None:
-        """10^12 operations a second reached."""
+        """10^12 operations per second reached."""
         return None if self.flops is None else self.flops / self.measured_ns / 1e3
 
     @property
@@ -91,12 +78,12 @@ class Row:
 
     @property
     def headroom_ns(self) -> float | None:
-        """Time above what the peak roofs and launching allow; null where unknown or not plausible."""
+        """Time above what the peak roofs and launching allow; None where unknown or not plausible."""
         return self._above(self.floor_ns)
 
     @property
     def reachable_headroom_ns(self) -> float | None:
-        """Time above what the achievable roofs and launching allow; null where unknown or not plausible."""
+        """Time above what the achievable roofs and launching allow; None where unknown or not plausible."""
         return self._above(self.reachable_ns)
 
     def _above(self, floor: float | None) -> float | None:
@@ -118,25 +105,25 @@ class Latency:
 
 @dataclass(frozen=True, eq=False)
 class Roofline(NotebookView):
-    """The roofline of the steps looked at. Times are means a step, in ns.
+    """The roofline of the steps looked at. Times are means per step, in ns.
 
     Attributes:
         rows: largest measured time first; every kernel of the steps is in exactly one.
         device: the GPU and how it is known.
-        ceilings: its roofs; null without a GPU.
-        model: the model; null where neither given nor recognised.
-        model_source: ``option``, ``inferred`` or null.
-        phase: phase of the steps; null where they are of several.
+        ceilings: its roofs; None without a GPU.
+        model: the model; None where neither given nor recognised.
+        model_source: ``option``, ``inferred`` or None.
+        phase: phase of the steps; None where they are of several.
         steps: how many there are.
-        requests: sequences a step; null where unknown.
-        decode: whether every step generates one token a sequence.
+        requests: sequences per step; None where unknown.
+        decode: whether every step generates one token per sequence.
         measured_ns: sum of the kernels' durations.
-        copies_ns: copies and memsets beside them.
+        copies_ns: copies and memsets besides them.
         span_ns: from the step's first event to its last.
         period_ns: span and the pause before the step.
-        latency: what a kernel takes at least.
-        kernels: the kernels: device, step, index, name, role, row, dur_ns, floor_ns, headroom_ns.
-        findings: what to act on, most worth first; the last one is what to attack.
+        latency: what a kernel takes at minimum.
+        kernels: one row per kernel, as ``RooflineKernel`` of ``commands/roofline`` declares it.
+        findings: what to act on, most worth first; the last one says what to attack.
         basis: what the whole rests on.
     """
 

@@ -12,13 +12,13 @@ from traceanalyzer.roofline.join import WORK
 from traceanalyzer.roofline.roofline_result import Latency, Row
 
 LATENCY_SHARE = 0.25
-"""A floor below this share of the launch latency is far below it: no roof, but launching decides."""
+"""A floor below this share of the launch latency does not count: launching is the limit. Chosen, not fitted."""
 
 TINY = 1.5
-"""Kernels that take at most this multiple of the launch latency do next to nothing, whatever they are."""
+"""Kernels that take at most this multiple of the launch latency do next to nothing, whatever they are. Chosen."""
 
 SAME_WORK = 1.10
-"""Block kinds whose work differs by less than this factor are one row."""
+"""Block kinds whose work differs by less than this factor are one row. Chosen, not fitted."""
 
 KEY = ("role", "part", "row_kind", "known")
 REDUNDANT_PARTS = frozenset({"rope_table_cast"})
@@ -65,7 +65,7 @@ def rows_of(kernels: pl.DataFrame, steps: int, latency: Latency, reasons: dict[i
     Args:
         kernels: of ``with_row_numbers``.
         steps: steps that sums are divided by.
-        latency: what a kernel takes at least.
+        latency: what a kernel takes at minimum.
         reasons: row number -> why its work is unknown.
         tiny: whether kernels of unknown work that take no longer than others' launch latency are called so.
     """
@@ -103,7 +103,7 @@ def with_reachable(rows: Sequence[Row], kernels: pl.DataFrame, steps: int) -> li
 
 
 def _strict_sum(name: str, steps: int) -> pl.Expr:
-    """The sum a step; null where one of the values is."""
+    """The sum per step; null where one of the values is."""
     return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum() / steps)
 
 
@@ -115,13 +115,11 @@ def _row(row: dict[str, Any], steps: int, latency: Latency, reasons: dict[int, s
     if bound == "unknown":
         if tiny and not row["sources"] and latency.measured and measured <= TINY * latency.ns * count:
             bound = "latency"
-            basis.append(
-                f"its work is not known, but it takes little longer than a launch ({latency.ns / 1000:.1f} µs)"
-            )
+            basis.append(f"its work is unknown, but it takes little longer than a launch ({latency.ns / 1000:.1f} µs)")
         elif row["row"] in reasons:
             basis.append(reasons[row["row"]])
     elif bound == "latency":
-        basis.append(f"its floor of {floor / count / 1000:.2f} µs a kernel is far below the {latency.basis}")
+        basis.append(f"its floor of {floor / count / 1000:.2f} µs per kernel is far below the {latency.basis}")
     return Row(
         role=row["role"] or "other",
         kind=row["row_kind"],

@@ -29,7 +29,7 @@ class Scope:
         kernels: kernels of those steps, COLUMNS of ``Segmentation.events`` and ``kind``, the kind of the block as
             segmentation tells it; in order of start.
         copies_ns: time of copies and memsets in those steps, of all steps together.
-        phase: the phase of the steps; null where they are of several.
+        phase: the phase of the steps; None where they are of several.
     """
 
     steps: pl.DataFrame
@@ -46,7 +46,7 @@ def scope_of(trace: Trace, phase: str | None, step: int | None, *, every_phase: 
         phase: only complete steps of this phase; without it decode steps, or where there are none those of the
             phase that takes most time.
         step: only the step of this index, complete or not.
-        every_phase: without phase and step: all complete steps that are no dummies.
+        every_phase: without phase and step: all complete steps but dummies.
 
     Raises:
         RooflineError: there is no such step.
@@ -54,8 +54,8 @@ def scope_of(trace: Trace, phase: str | None, step: int | None, *, every_phase: 
     if phase is not None and phase not in PHASES:
         raise RooflineError(f"phase must be one of {', '.join(PHASES)}: {phase!r}")
     cut = segment(trace)
-    found = cut.steps if cut.steps.filter(pl.col("kernels") > 0).height else _whole(cut.events)
-    steps = _steps(found, phase, step, every_phase)
+    every = cut.steps if cut.steps.filter(pl.col("kernels") > 0).height else _whole(cut.events)
+    steps = _steps(every, phase, step, every_phase)
     blocks = cut.blocks.select("device", "step", "block", "kind")
     events = (
         cut.events.select(*COLUMNS, "is_kernel")
@@ -105,8 +105,8 @@ def _steps(steps: pl.DataFrame, phase: str | None, step: int | None, every_phase
     if phase is not None:
         chosen = complete.filter(pl.col("phase") == phase)
         if chosen.is_empty():
-            found = ", ".join(sorted(complete["phase"].unique().to_list())) or "none"
-            raise RooflineError(f"the trace has no complete {phase} step (phases of its complete steps: {found})")
+            known = ", ".join(sorted(complete["phase"].unique().to_list())) or "none"
+            raise RooflineError(f"the trace has no complete {phase} step (phases of its complete steps: {known})")
         return chosen
     real = complete.filter(pl.col("phase") != "dummy")
     if real.is_empty():

@@ -20,7 +20,7 @@ class ShapeWork:
         flops: operations.
         bytes: bytes read and written.
         dtype: data type whose peak bounds it.
-        m, n, k: sizes of a matrix product, batch included in m; null otherwise.
+        m, n, k: sizes of a matrix product, batch included in m; None otherwise.
         note: how the numbers come about.
     """
 
@@ -35,7 +35,7 @@ class ShapeWork:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorArgument:
     """One tensor argument: its sizes, element size in bytes and data type."""
 
     dims: tuple[int, ...]
@@ -80,7 +80,7 @@ TYPES: dict[str, tuple[int, str]] = {
 
 @lru_cache(maxsize=65_536)
 def shape_work(op: str, dims: str, types: str | None, concrete: str | None, kernel: str) -> ShapeWork | None:
-    """Return what an op has to do, or null where its shapes do not tell.
+    """Return what an op has to do, or None where its shapes do not tell.
 
     Args:
         op: the op's name, such as ``aten::mm``.
@@ -100,8 +100,8 @@ def shape_work(op: str, dims: str, types: str | None, concrete: str | None, kern
         return _pointwise(parsed, scalars)
     for pattern, read in READERS:
         if re.search(pattern, name):
-            found = read(name, parsed, scalars)
-            return _in_tf32(found, kernel) if found else None
+            work = read(name, parsed, scalars)
+            return _in_tf32(work, kernel) if work else None
     return None
 
 
@@ -112,46 +112,50 @@ def _json(text: str | None) -> Any:
         return None
 
 
-def _tensors(dims: str, types: str | None, listed_size: int | None) -> list[Tensor] | None:
-    """The tensor arguments in order, lists of tensors flattened; null where a type is not known.
+def _tensors(dims: str, types: str | None, listed_size: int | None) -> list[TensorArgument] | None:
+    """The tensor arguments in order, lists of tensors flattened; None where a type is unknown.
 
     Lists do not tell their tensors' type; ``listed_size`` is the bytes of an element as the kernel's name has it.
     """
     sizes, names = _json(dims), _json(types)
     if not isinstance(sizes, list) or not isinstance(names, list) or len(sizes) != len(names):
         return None
-    found = []
+    tensors: list[TensorArgument] = []
     for position, (size, name) in enumerate(zip(sizes, names, strict=True)):
-        if not isinstance(size, list) or not size:
-            continue
-        if all(isinstance(part, list) for part in size):
-            if listed_size is None:
+        # Scalars have no dimensions.
+        if isinstance(size, list) and size:
+            argument = _argument(size, str(name), position, listed_size)
+            if argument is None:
                 return None
-            found += [Tensor(tuple(part), listed_size, "opaque", position) for part in size if part]
-            continue
-        known = TYPES.get(str(name).removeprefix("c10::").lower())
-        if known is None or not all(isinstance(part, int) and part >= 0 for part in size):
+            tensors += argument
+    return tensors
+
+
+def _argument(size: list[Any], name: str, position: int, listed_size: int | None) -> list[TensorArgument] | None:
+    """One argument: a tensor, or each one of a list of tensors; None where its type is unknown."""
+    if all(isinstance(part, list) for part in size):
+        if listed_size is None:
             return None
-        found.append(Tensor(tuple(size), known[0], known[1], position))
-    return found
-
-
-def _gemm(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
-    """[.., M, K] x [K, N] or [N, K]: 2 M N K FLOP; both operands read and the result written."""
-    operands = [tensor for tensor in tensors if len(tensor.dims) >= 2]
-    if name in ("addmm", "baddbmm", "cutlass_scaled_mm"):
-        # The first argument is the bias, or the result.
-        operands = [tensor for tensor in operands if tensor.position in (1, 2)]
-    if len(operands) < 2:
+        return [TensorArgument(tuple(part), listed_size, "opaque", position) for part in size if part]
+    known = TYPES.get(name.removeprefix("c10::").lower())
+    if known is None or not all(isinstance(part, int) and part >= 0 for part in size):
         return None
-    left, right = operands[:2]
+    return [TensorArgument(tuple(size), *known, position)]
+
+
+def _gemm(name: str, tensors: list[TensorArgument], scalars: list[str]) -> ShapeWork | None:
+    """[.., M, K] x [K, N] or [N, K]: 2 M N K FLOP; both operands read and the result written."""
+    operands = _operands(name, tensors)
+    if operands is None:
+        return None
+    left, right = operands
     batch = right.dims[0] if len(right.dims) == 3 else 1
     k = left.dims[-1]
-    inner, outer = right.dims[-2], right.dims[-1]
-    transposed = name.startswith("linear") or (inner != k and outer == k)
-    n = inner if transposed else outer
-    if k not in (inner, outer) or not k or (len(right.dims) == 3 and left.numel // k % batch):
+    inner, outer = right.dims[-2:]
+    if k not in (inner, outer) or not (k and batch) or (left.numel // k) % batch:
         return None
+    transposed = name.startswith("linear") or inner != k
+    n = inner if transposed else outer
     rows = left.numel // k
     width = 2 if left.size == 1 else left.size
     return ShapeWork(
@@ -166,8 +170,17 @@ def _gemm(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | N
     )
 
 
-def _attention(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
-    """4 H h FLOP a (query, visible key) pair; queries, keys, values read and outputs written.
+def _operands(name: str, tensors: list[TensorArgument]) -> tuple[TensorArgument, TensorArgument] | None:
+    """The two matrices of a product, in order; None where there are not two."""
+    matrices = [tensor for tensor in tensors if len(tensor.dims) >= 2]
+    if name in ("addmm", "baddbmm", "cutlass_scaled_mm"):
+        # The first argument is the bias, or the result.
+        matrices = [tensor for tensor in matrices if tensor.position in (1, 2)]
+    return (matrices[0], matrices[1]) if len(matrices) >= 2 else None
+
+
+def _attention(name: str, tensors: list[TensorArgument], scalars: list[str]) -> ShapeWork | None:
+    """4 H h FLOP per (query, visible key) pair; queries, keys, values read and outputs written.
 
     Only for batches of equal lengths: packed sequences do not tell theirs.
     """
@@ -209,7 +222,7 @@ def _causal(name: str, scalars: list[str]) -> bool | None:
     return scalars[position].lower() == "true"
 
 
-def _norm(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
+def _norm(name: str, tensors: list[TensorArgument], scalars: list[str]) -> ShapeWork | None:
     """Input read and result written once, with a residual add twice; and the weights."""
     if not tensors:
         return None
@@ -226,7 +239,7 @@ def _norm(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | N
     )
 
 
-def _elementwise(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
+def _elementwise(name: str, tensors: list[TensorArgument], scalars: list[str]) -> ShapeWork | None:
     """Every input read once, the result, of their common shape, written once; what is filled is only written."""
     if not tensors:
         return None
@@ -258,8 +271,8 @@ def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...] | None:
     return tuple(result)
 
 
-def _reduce(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
-    """The input read once; what is left of it is taken as one value a row."""
+def _reduce(name: str, tensors: list[TensorArgument], scalars: list[str]) -> ShapeWork | None:
+    """The input read once; what is left of it is taken as one value per row."""
     if not tensors:
         return None
     first = tensors[0]
@@ -267,15 +280,15 @@ def _reduce(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork |
     return _moved(name, tensors[:1], first.bytes + rows * first.size, float(first.numel))
 
 
-def _softmax(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
+def _softmax(name: str, tensors: list[TensorArgument], scalars: list[str]) -> ShapeWork | None:
     return _moved(name, tensors[:1], 2 * tensors[0].bytes, 5.0 * tensors[0].numel) if tensors else None
 
 
-def _cat(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
+def _cat(name: str, tensors: list[TensorArgument], scalars: list[str]) -> ShapeWork | None:
     return _moved(name, tensors, 2 * sum(tensor.bytes for tensor in tensors), 0.0) if tensors else None
 
 
-def _lookup(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
+def _lookup(name: str, tensors: list[TensorArgument], scalars: list[str]) -> ShapeWork | None:
     """A row of the table read and written for each index."""
     integers = [tensor for tensor in tensors if tensor.dtype in ("int64", "int32")]
     tables = [tensor for tensor in tensors if tensor.dtype not in ("int64", "int32") and len(tensor.dims) >= 2]
@@ -286,7 +299,7 @@ def _lookup(name: str, tensors: list[Tensor], scalars: list[str]) -> ShapeWork |
     return _moved(name, tensors, moved, 0.0)
 
 
-def _pointwise(tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
+def _pointwise(tensors: list[TensorArgument], scalars: list[str]) -> ShapeWork | None:
     """A compiled pointwise kernel: each tensor moved once, if none is larger than what the kernel runs over."""
     numbers = [int(value) for value in scalars if re.fullmatch(r"\d{1,15}", value)]
     if not numbers or not tensors:
@@ -297,7 +310,7 @@ def _pointwise(tensors: list[Tensor], scalars: list[str]) -> ShapeWork | None:
     return _moved("pointwise", tensors, sum(tensor.bytes for tensor in tensors), float(limit))
 
 
-def _moved(name: str, tensors: list[Tensor], size: float, flops: float) -> ShapeWork:
+def _moved(name: str, tensors: list[TensorArgument], size: float, flops: float) -> ShapeWork:
     shapes = ", ".join(str(list(tensor.dims)) for tensor in tensors[:3])
     return ShapeWork("elementwise", flops, float(size), "fp32", f"{name} of {shapes}, each moved once")
 
@@ -311,7 +324,7 @@ ELEMENTWISE = (
     r"^(add|sub|rsub|mul|div|pow|neg|abs|exp|log|sqrt|rsqrt|sin|cos|tanh|sigmoid|silu|gelu|relu|clamp|where|"
     r"masked_fill|eq|ne|lt|le|gt|ge|logical_not|maximum|minimum|fill|zero|copy|_copy|_to_copy|clone|reciprocal)_?$"
 )
-Reader = Callable[[str, list[Tensor], list[str]], ShapeWork | None]
+Reader = Callable[[str, list[TensorArgument], list[str]], ShapeWork | None]
 READERS: tuple[tuple[str, Reader], ...] = (
     (r"^(mm|addmm|bmm|baddbmm|linear|matmul|_scaled_mm|_int_mm)$", _gemm),
     (r"^(rocm_)?unquantized_gemm|^(cutlass_)?scaled_mm$", _gemm),

@@ -22,10 +22,10 @@ from traceanalyzer.problems import TraceError
 from traceanalyzer.trace import Trace
 
 LARGEST_METADATA = 1 << 20
-"""Bytes of a JSON file beyond which it is no kernel's metadata."""
+"""Bytes of a JSON file beyond which it is not a kernel's metadata."""
 
 LARGEST_CUBIN = 1 << 28
-"""Bytes beyond which a file is no kernel's machine code."""
+"""Bytes beyond which a file is not a kernel's machine code."""
 
 _DOT = re.compile(r"tt\.dot(?:_scaled)?\b[^\n]*?: *[^\n]*?-> *tensor<(\d+)x(\d+)x")
 _DOT_A = re.compile(r"tt\.dot(?:_scaled)?\b[^\n]*?: *tensor<(\d+)x(\d+)x")
@@ -33,16 +33,16 @@ _DOT_A = re.compile(r"tt\.dot(?:_scaled)?\b[^\n]*?: *tensor<(\d+)x(\d+)x")
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One compiled variant of a Triton kernel. What the cache does not hold is null.
+    """One compiled variant of a Triton kernel. What the cache does not hold is None.
 
     Attributes:
         name: as in the trace.
         target: ``gfx942``, ``sm_90`` ...
         num_warps, num_stages, warp_size: launch and pipeline settings.
         shared_bytes: shared memory of a program.
-        block_m, block_n, block_k: tile of its matrix product, elements; null without one, or with several that differ.
-        registers: vector registers a thread.
-        spills: vector registers a thread that did not fit; on NVIDIA bytes of stack / 4.
+        block_m, block_n, block_k: tile of its matrix product, elements; None without one, or with several that differ.
+        registers: vector registers per thread.
+        spills: vector registers per thread that did not fit; on NVIDIA bytes of stack / 4.
         folder: name of its folder in the cache.
     """
 
@@ -64,12 +64,12 @@ def read_triton_cache(directory: Path, names: Iterable[str]) -> tuple[CompiledKe
     """Read every variant that a Triton cache directory holds of the kernels named.
 
     Raises:
-        TraceError: it is no directory, or holds no compiled Triton kernel at all.
+        TraceError: it is not a directory, or holds no compiled Triton kernel at all.
     """
     if not directory.is_dir():
-        raise TraceError(str(directory), "is no directory; give the TRITON_CACHE_DIR of the server")
+        raise TraceError(str(directory), "is not a directory; give the TRITON_CACHE_DIR of the server")
     wanted = {name.removesuffix(".kd") for name in names}
-    metadata = [found for path in sorted(directory.glob("**/*.json")) if (found := _metadata(path))]
+    metadata = [read for path in sorted(directory.glob("**/*.json")) if (read := _metadata(path))]
     if not metadata:
         raise TraceError(str(directory), "holds no compiled Triton kernel (expected <hash>/<kernel>.json)")
     return tuple(_kernel(path, facts) for path, facts in metadata if facts["name"] in wanted)
@@ -79,7 +79,7 @@ def compiled_kernels(trace: Trace, directory: Path) -> dict[str, CompiledKernel]
     """Read the Triton cache of the server that made a trace: the variant of each kernel name that ran.
 
     Raises:
-        TraceError: the directory is no Triton cache.
+        TraceError: the directory is not a Triton cache.
     """
     kernels = trace.device_events.filter("is_kernel")
     names = kernels["name"].unique().cast(pl.String).to_list()
@@ -93,20 +93,19 @@ def spill_findings(rows: pl.DataFrame, compiled: Mapping[str, CompiledKernel]) -
         rows: ``Hotspots.rows`` by kernel.
         compiled: as ``compiled_kernels`` returns it.
     """
-    found = []
+    findings = []
     for row in rows.filter(pl.col("share") >= LEAST_SHARE).iter_rows(named=True):
         kernel = compiled.get(row["name"])
         if kernel is not None and kernel.spills:
-            found.append(
+            findings.append(
                 Finding(
                     "register_spills",
-                    f"{short_name(row['name'], NAME_WIDTH)} spills {kernel.spills} registers a thread at "
+                    f"{short_name(row['name'], NAME_WIDTH)} spills {kernel.spills} registers per thread at "
                     f"{kernel.num_warps or 'an unknown number of'} warps ({row['share'] * 100:.1f} % of kernel time): "
                     "a smaller tile or more warps would keep them (measured at compile time, Triton cache).",
-                    None,
                 )
             )
-    return found
+    return findings
 
 
 def match(kernels: pl.DataFrame, compiled: Sequence[CompiledKernel]) -> dict[str, CompiledKernel]:
@@ -117,22 +116,22 @@ def match(kernels: pl.DataFrame, compiled: Sequence[CompiledKernel]) -> dict[str
         compiled: what the cache holds.
 
     Returns:
-        By name as in the trace. Variants that contradict the threads a block or the shared memory of the events are
-        out; where several remain, a field on which they differ is null.
+        By name as in the trace. Variants that contradict the threads per block or the shared memory of the events are
+        out; where several remain, a field on which they differ is None.
     """
     seen = kernels.select(
         pl.col("name").cast(pl.String), pl.col("thread_block").cast(pl.String), "shared_memory"
     ).unique()
-    found: dict[str, CompiledKernel] = {}
+    matched: dict[str, CompiledKernel] = {}
     for (name,), events in seen.group_by("name"):
         variants = [c for c in compiled if c.name == str(name).removesuffix(".kd") and _could_be(c, events)]
         if variants:
-            found[str(name)] = _agreed(variants)
-    return found
+            matched[str(name)] = _agreed(variants)
+    return matched
 
 
 def _could_be(compiled: CompiledKernel, events: pl.DataFrame) -> bool:
-    threads = {found for text in events["thread_block"].drop_nulls() if (found := _threads(text)) is not None}
+    threads = {count for text in events["thread_block"].drop_nulls() if (count := _threads(text)) is not None}
     shared = set(events["shared_memory"].drop_nulls().to_list())
     if threads and compiled.num_warps and compiled.warp_size:
         return compiled.num_warps * compiled.warp_size in threads and (not shared or compiled.shared_bytes in shared)
@@ -140,7 +139,7 @@ def _could_be(compiled: CompiledKernel, events: pl.DataFrame) -> bool:
 
 
 def _threads(block: str) -> int | None:
-    """Threads of a block from its JSON text; Triton's blocks have one dimension. Null where it is no block."""
+    """Threads of a block from its JSON text; Triton's blocks have one dimension. None for anything else."""
     try:
         extents = json.loads(block)
     except (ValueError, RecursionError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traceanalyzer.roofline.roofline_result import Roofline, RooflineError, Row
 
@@ -24,13 +24,13 @@ class Assumption:
 
 
 @dataclass(frozen=True)
-class Effect:
-    """What one assumption changes; times in ns a step, null share where it was unknown."""
+class AssumedEffect:
+    """What one assumption changes; times in ns per step."""
 
     assumption: Assumption
     before_ns: float
     after_ns: float
-    before_share: float | None
+    share_before: float
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,20 @@ class WhatIf:
         effects: what each assumption changes.
         step_before_ns: span of the step as measured.
         step_after_ns: less what the assumptions save.
-        tpot_before_ns: time per output token as measured: the step and the pause before it; null unless every step
-            generates one token a sequence.
+        tpot_before_ns: time per output token as measured: the step and the pause before it; None unless every step
+            generates one token per sequence.
         tpot_after_ns: the same under the assumptions.
-        tokens_before: tokens a second of all sequences; null likewise.
+        tokens_before: tokens per second of all sequences; None likewise.
         tokens_after: the same under the assumptions.
     """
 
-    effects: tuple[Effect, ...]
+    effects: tuple[AssumedEffect, ...]
     step_before_ns: float
     step_after_ns: float
-    tpot_before_ns: float | None
-    tpot_after_ns: float | None
-    tokens_before: float | None
-    tokens_after: float | None
+    tpot_before_ns: float | None = None
+    tpot_after_ns: float | None = None
+    tokens_before: float | None = None
+    tokens_after: float | None = None
 
 
 def parse_assumption(text: str) -> Assumption:
@@ -63,13 +63,13 @@ def parse_assumption(text: str) -> Assumption:
     Raises:
         RooflineError: it is neither.
     """
-    found = re.fullmatch(r"\s*([a-z_]+)(?::([a-z0-9_+ ]+))?\s*=\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*", text)
-    share = float(found[3]) / (100 if found[4] else 1) if found else 0.0
-    if not found or not 0 < share <= 1:
+    read = re.fullmatch(r"\s*([a-z_]+)(?::([a-z0-9_+ ]+))?\s*=\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*", text)
+    share = float(read[3]) / (100 if read[4] else 1) if read else 0.0
+    if not read or not 0 < share <= 1:
         raise RooflineError(
-            f"write what to assume as role=share with a share of up to 1, such as moe_down=0.8: {text!r}"
+            f"write what to assume as role=share with a share of up to 1, such as moe_down=0.8, not {text!r}"
         )
-    return Assumption(found[1], found[2], share)
+    return Assumption(read[1], read[2], share)
 
 
 def what_if(result: Roofline, assumptions: Sequence[Assumption]) -> WhatIf:
@@ -87,23 +87,26 @@ def what_if(result: Roofline, assumptions: Sequence[Assumption]) -> WhatIf:
         if taken & {id(row) for row in rows}:
             raise RooflineError(f"{assumption.label} is assumed twice")
         taken |= {id(row) for row in rows}
-        before = sum(row.measured_ns for row in rows)
-        floor = sum(row.floor_ns or 0.0 for row in rows)
-        after = sum(max((row.floor_ns or 0.0) / assumption.share, row.latency_ns) for row in rows)
-        effects.append(Effect(assumption, before, after, floor / before))
+        effects.append(_effect(assumption, rows))
     saved = sum(effect.before_ns - effect.after_ns for effect in effects)
-    after_step = result.span_ns - saved
-    decode = result.decode and result.requests
-    period_after = result.period_ns - saved
-    return WhatIf(
-        tuple(effects),
-        result.span_ns,
-        after_step,
-        result.period_ns if decode else None,
-        period_after if decode else None,
-        result.requests / result.period_ns * 1e9 if decode and result.requests else None,
-        result.requests / period_after * 1e9 if decode and result.requests and period_after > 0 else None,
+    step = WhatIf(tuple(effects), result.span_ns, result.span_ns - saved)
+    if not (result.decode and result.requests):
+        return step
+    before, after = result.period_ns, result.period_ns - saved
+    return replace(
+        step,
+        tpot_before_ns=before,
+        tpot_after_ns=after,
+        tokens_before=result.requests / before * 1e9,
+        tokens_after=result.requests / after * 1e9 if after > 0 else None,
     )
+
+
+def _effect(assumption: Assumption, rows: Sequence[Row]) -> AssumedEffect:
+    before = sum(row.measured_ns for row in rows)
+    floor = sum(row.floor_ns or 0.0 for row in rows)
+    after = sum(max((row.floor_ns or 0.0) / assumption.share, row.latency_ns) for row in rows)
+    return AssumedEffect(assumption, before, after, floor / before)
 
 
 def _rows(result: Roofline, assumption: Assumption) -> list[Row]:
@@ -112,6 +115,6 @@ def _rows(result: Roofline, assumption: Assumption) -> list[Row]:
     if known:
         return known
     possible = sorted({row.role for row in result.rows if row.floor_ns is not None and row.plausible})
-    listed = f"; known are {', '.join(possible)}" if possible else "; without a model and a GPU none is known"
-    why = "has no floor that is known and plausible" if own else "is not among the rows"
-    raise RooflineError(f"{assumption.label} {why}{listed}")
+    others = f"roles with a known floor are {', '.join(possible)}" if possible else "pass --model and --gpu for floors"
+    why = "has no known and plausible floor" if own else "is not among the rows"
+    raise RooflineError(f"{assumption.label} {why}; {others}")

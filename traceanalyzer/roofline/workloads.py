@@ -7,13 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from traceanalyzer.model import (
-    Group,
-    ModelError,
-    Workload,
-    from_marker,
-    from_sums,
-)
+from traceanalyzer.model import Group, ModelError, Workload, from_marker, from_sums
 from traceanalyzer.roofline.roofline_result import RooflineError
 
 PASS_WORKLOAD = "the step's work is unknown: pass --requests, --tokens and --kv-tokens"
@@ -21,7 +15,7 @@ PASS_WORKLOAD = "the step's work is unknown: pass --requests, --tokens and --kv-
 
 @dataclass(frozen=True)
 class Stated:
-    """What the user states of a step; null leaves it to the marker.
+    """What the user states of a step; None leaves it to the marker.
 
     Attributes:
         requests: sequences.
@@ -40,7 +34,7 @@ class Stated:
 
 
 def workloads_of(steps: pl.DataFrame, stated: Stated) -> list[Workload | None]:
-    """Return the work of each step, null where it is unknown.
+    """Return the work of each step, None where it is unknown.
 
     Args:
         steps: rows of ``segment.STEP_SCHEMA``.
@@ -54,10 +48,7 @@ def workloads_of(steps: pl.DataFrame, stated: Stated) -> list[Workload | None]:
 
 
 def _workload(row: dict[str, Any], stated: Stated) -> Workload | None:
-    marked = from_marker(row["label"])
-    if marked is None and row["tokens"] and row["requests"] and row["phase"] in ("decode", "prefill"):
-        own = (row["requests"], row["tokens"], row["kv_tokens"])
-        marked = _sums(own, row["phase"] == "decode", "from the step's marker")
+    marked = _marked(row)
     if stated.empty:
         return marked
     if len(marked.groups) > 1 if marked is not None else row["phase"] == "mixed":
@@ -66,14 +57,28 @@ def _workload(row: dict[str, Any], stated: Stated) -> Workload | None:
             "prompts or of its decoding sequences; pick decode or prefill steps with --phase"
         )
     group = marked.groups[0] if marked is not None else None
+    return _completed(row, stated, group) or marked
+
+
+def _marked(row: dict[str, Any]) -> Workload | None:
+    """The work that a step's marker tells, as text or as sums."""
+    marked = from_marker(row["label"])
+    if marked is None and row["tokens"] and row["requests"] and row["phase"] in ("decode", "prefill"):
+        own = (row["requests"], row["tokens"], row["kv_tokens"])
+        return _sums(own, row["phase"] == "decode", "from the step's marker")
+    return marked
+
+
+def _completed(row: dict[str, Any], stated: Stated, group: Group | None) -> Workload | None:
+    """What is stated, completed from the marker (``group``: what it tells); None where that is too little."""
     decode = group.decode if group else row["phase"] != "prefill"
     # Some markers tell how many sequences there are, but not their tokens.
     requests = stated.requests or (group.requests if group else row["requests"])
     tokens = stated.tokens or _tokens(group, requests, decode)
-    if requests is None and tokens is not None and decode:
+    if requests is None and decode:
         requests = tokens
     if requests is None or tokens is None:
-        return marked
+        return None
     kv = stated.kv_tokens if stated.kv_tokens is not None else (group.kv_tokens if group else None)
     return _sums((requests, tokens, kv), decode, "as stated by the user, the rest from the step's marker")
 

@@ -18,7 +18,7 @@ from traceanalyzer.segment.tokens import (
     SAMPLE,
     ByteArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 _STRUCTURE = np.zeros(16, dtype=np.bool_)
@@ -27,10 +27,12 @@ _MIXING = np.zeros(16, dtype=np.bool_)
 _MIXING[[MIXER, POSITION]] = True
 _PARTING = (ACT, EXPERT, ROUTE, COMBINE, SAMPLE)
 _MERGE_OVER_GEMMS = 2
+"""Matrix products that one mixing of tokens may have within it. Chosen, not fitted."""
 _STATES = ("mamba", "linear")
 """Mixers that carry a state; they share the convolution ahead of it."""
 _LEAST_PAIRS = 3
-"""Layers in a row with two attentions that make a decoder with cross attention, unless there are no other layers."""
+"""Layers in a row with two attentions that make a decoder with cross attention, unless there are no other layers.
+Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Anchor:
     tokens: frozenset[int]
 
 
-def find_anchors(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int] = frozenset()) -> list[Anchor]:
+def find_anchors(tokens: IntArray, vocabulary: KernelVocabulary, known: frozenset[int] = frozenset()) -> list[Anchor]:
     """Return the anchors of a step in order of time; linear in its kernels.
 
     Args:
@@ -60,6 +62,8 @@ def find_anchors(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int]
         known: tokens that serve a mixer elsewhere in the trace, which makes them anchors without one, too.
     """
     classes = vocabulary.classes[tokens]
+    # Runs of mixing kernels among those that have a place in a block [structural kernels]; copies and unknown kernels
+    # between them part no run.
     positions = np.flatnonzero(_STRUCTURE[classes])
     mixing = _MIXING[classes[positions]]
     edges = np.flatnonzero(np.diff(mixing, prepend=False, append=False))
@@ -69,17 +73,18 @@ def find_anchors(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int]
     runs = [Anchor(start, end, *own) for start, end, own in zip(starts.tolist(), ends.tolist(), content, strict=True)]
     merged = _merge(runs, _between(classes, starts, ends), vocabulary)
     merged = _join_cross_attention(merged, classes, vocabulary)
+    # A run without a mixer counts only if its kernels serve a mixer elsewhere: then the recording lost the mixer.
     serving = known.union(*(run.tokens for run in merged if run.mixes))
     return [run for run in merged if run.mixes or run.tokens <= serving]
 
 
-def serving_tokens(tokens: IntArray, vocabulary: Vocabulary) -> frozenset[int]:
+def serving_tokens(tokens: IntArray, vocabulary: KernelVocabulary) -> frozenset[int]:
     """Return the tokens that mix or serve a mixer anywhere in a sequence."""
     return frozenset().union(*(anchor.tokens for anchor in find_anchors(tokens, vocabulary) if anchor.mixes))
 
 
 def _contents(
-    tokens: IntArray, first: IntArray, last: IntArray, vocabulary: Vocabulary
+    tokens: IntArray, first: IntArray, last: IntArray, vocabulary: KernelVocabulary
 ) -> list[tuple[int, bool, frozenset[int]]]:
     """Token, whether it mixes, and all tokens of each run; runs of the same kernels share one reading."""
     known: dict[bytes, tuple[int, bool, frozenset[int]]] = {}
@@ -98,7 +103,7 @@ def _contents(
 def _between(classes: ByteArray, starts: IntArray, ends: IntArray) -> list[tuple[int, int, int, int]]:
     """Feed-forward (or sampling) kernels, norms, matrix products between each run and the next; norms after these.
 
-    The last figure counts the norms behind the first of the products: without any, no block can begin there.
+    The last figure counts the norms after the first of the products: without any, no block can begin there.
     """
     products = np.append(np.flatnonzero(classes == GEMM), len(classes))
     first = np.minimum(products[np.searchsorted(products, ends[:-1], side="right")], starts[1:])
@@ -113,7 +118,7 @@ def _between(classes: ByteArray, starts: IntArray, ends: IntArray) -> list[tuple
     return list(zip(*counts, strict=True))
 
 
-def _merge(runs: list[Anchor], between: list[tuple[int, int, int, int]], vocabulary: Vocabulary) -> list[Anchor]:
+def _merge(runs: list[Anchor], between: list[tuple[int, int, int, int]], vocabulary: KernelVocabulary) -> list[Anchor]:
     """Join runs that belong to one block: rope before a projection, a convolution before its scan."""
     merged = runs[:1]
     for run, gap in zip(runs[1:], between, strict=True):
@@ -126,7 +131,7 @@ def _merge(runs: list[Anchor], between: list[tuple[int, int, int, int]], vocabul
     return merged
 
 
-def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int, int], vocabulary: Vocabulary) -> bool:
+def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int, int], vocabulary: KernelVocabulary) -> bool:
     parting, norms, products, bordering = between
     if parting or products > _MERGE_OVER_GEMMS:
         return False
@@ -143,21 +148,33 @@ def _same_block(last: Anchor, run: Anchor, between: tuple[int, int, int, int], v
     return not norms
 
 
-def _join_cross_attention(anchors: list[Anchor], classes: ByteArray, vocabulary: Vocabulary) -> list[Anchor]:
+def _apart(anchors: list[Anchor], classes: ByteArray, vocabulary: KernelVocabulary) -> list[bool]:
+    """For each gap between anchors, whether it parts layers: within one, only a norm is between."""
+    starts, ends = np.array([a.start for a in anchors]), np.array([a.end for a in anchors])
+    gaps = _between(classes, starts, ends)
+    return [
+        not norms or parting > 0 or {vocabulary.mixers[one.token], vocabulary.mixers[two.token]} != {"attention"}
+        for one, two, (parting, norms, *_) in zip(anchors, anchors[1:], gaps, strict=False)
+    ]
+
+
+def _pairs_end(apart: list[bool], at: int) -> int:
+    """Return where a run of pairs from an anchor on ends: a gap within a layer, then one between layers, and so on."""
+    end = at
+    while end < len(apart) and not apart[end] and (end + 1 == len(apart) or apart[end + 1]):
+        end += 2
+    return end
+
+
+def _join_cross_attention(anchors: list[Anchor], classes: ByteArray, vocabulary: KernelVocabulary) -> list[Anchor]:
     """Join the two attentions of an encoder-decoder's layers: every other gap then has no feed-forward."""
     if len(anchors) < 4:
         return anchors
-    starts, ends = (np.array(list(edge)) for edge in zip(*((a.start, a.end) for a in anchors), strict=True))
-    apart = [
-        not norms or parting > 0 or {vocabulary.mixers[one.token], vocabulary.mixers[two.token]} != {"attention"}
-        for one, two, (parting, norms, *_) in zip(anchors, anchors[1:], _between(classes, starts, ends), strict=False)
-    ]
+    apart = _apart(anchors, classes, vocabulary)
     joined: list[Anchor] = []
     at = 0
     while at < len(anchors):
-        end = at
-        while end < len(apart) and not apart[end] and (end + 1 == len(apart) or apart[end + 1]):
-            end += 2
+        end = _pairs_end(apart, at)
         pairs = (end - at) // 2
         if pairs >= _LEAST_PAIRS or (pairs > 1 and at == 0 and end >= len(anchors) - 1):
             for one, two in zip(anchors[at:end:2], anchors[at + 1 : end : 2], strict=True):

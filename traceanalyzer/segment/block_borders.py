@@ -1,4 +1,12 @@
-"""What lies around a border between blocks: feed-forward ends, norms made of many kernels, residual additions."""
+"""What lies around a border between blocks: feed-forward ends, norms made of many kernels, residual additions.
+
+    ... gemm act gemm  add  copy pow mean rsqrt mul  gemm ...
+                 ^F    ^            ^mark            the next block's first product
+                       |    ^start of the unfused norm: its head is [copy, pow, mean]
+                       the residual addition: it ends the block before
+
+F is the end of the feed-forward, a mark the heart of a norm. A fused norm is its own head.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +32,34 @@ from traceanalyzer.segment.tokens import (
     VIEW,
     ByteArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 _LONGEST_STRAY = 4
-"""Foreign kernels that may stand in a block ahead of what its peers have."""
+"""Foreign kernels that may stand in a block ahead of what its peers have. Chosen, not fitted."""
 _LONGEST_NORM = 64
-"""Kernels that an unfused norm may consist of; bounds the look back from its heart."""
+"""Kernels that an unfused norm may consist of; bounds the look back from its heart. Chosen, not fitted."""
+_TURNS_FROM = 3.0
+_TURNS_SHARE = 0.5
+"""An index kernel that occurs this often, or in this share of the mixers, is part of blocks. Chosen, not fitted."""
 
 
 @dataclass(eq=False)
-class Layout:
-    """A step's kernels with the positions that borders are found by, each list in order of time."""
+class StepLayout:
+    """A step's kernels with the positions that borders are found by, each list in order of time.
+
+    Attributes:
+        tokens, classes: of each kernel, [kernels].
+        vocabulary: what the tokens are.
+        norms, gemms, samples: positions of norms, matrix products and sampling.
+        ffn: positions of activations and of what routes, computes or combines experts.
+        products: matrix products and what ends a feed-forward: combining experts, collectives.
+        turns: positions that show where a pass through the model ends or begins.
+        usual_head: tokens of a norm ahead of its heart, where it is not fused.
+    """
 
     tokens: IntArray
-    vocabulary: Vocabulary
+    vocabulary: KernelVocabulary
     classes: ByteArray
     norms: list[int]
     gemms: list[int]
@@ -49,7 +70,7 @@ class Layout:
     usual_head: tuple[int, ...] = field(default=())
 
     @classmethod
-    def of(cls, tokens: IntArray, vocabulary: Vocabulary) -> Layout:
+    def of(cls, tokens: IntArray, vocabulary: KernelVocabulary) -> StepLayout:
         """Index a step's events."""
         classes = vocabulary.classes[tokens]
 
@@ -76,11 +97,12 @@ class Layout:
         return len(self.tokens)
 
     def feed_forward_end(self, low: int, high: int) -> int | None:
-        """Return the last kernel of the feed-forward between two positions, or null where none shows.
+        """Return the last kernel of the feed-forward between two positions, or None where none shows.
 
         The last activation or expert kernel that a norm follows (others belong to the next block's projections),
         then every product and collective up to that norm.
         """
+        # What follows the last norm projects for the next block, even where an activation is fused into it.
         last_norm = bisect_left(self.norms, high) - 1
         if last_norm >= 0 and self.norms[last_norm] > low:
             high = self.norms[last_norm] + 1
@@ -142,6 +164,7 @@ class Layout:
             return [self._first_product(mark) for mark in marks]
         if not self.vocabulary.bare_norm[self.tokens[marks[0]]]:
             return marks
+        # The first mark follows the embedding, not a block; the others agree on how long a norm's head is.
         spans = Counter(mark - self._own_head(mark) for mark in marks[1:])
         span = max(spans, key=lambda n: (spans[n], n)) if spans else 0
         self.usual_head = tuple(self._head_tokens(marks[1:], span))
@@ -190,12 +213,12 @@ def _turns(tokens: IntArray, classes: ByteArray) -> list[int]:
     """Kernels that show where a pass through the model ends or begins; index kernels of every block do not."""
     where = np.flatnonzero(np.isin(classes, (SAMPLE, EMBED)))
     counts = np.bincount(tokens[where]) if len(where) else np.zeros(1, dtype=np.int64)
-    frequent = max(3.0, 0.5 * float((classes == MIXER).sum()))
+    frequent = max(_TURNS_FROM, _TURNS_SHARE * float((classes == MIXER).sum()))
     positions: list[int] = where[(classes[where] == SAMPLE) | (counts[tokens[where]] < frequent)].tolist()
     return positions
 
 
-def _after_residual(layout: Layout, start: int, mark: int) -> int:
+def _after_residual(layout: StepLayout, start: int, mark: int) -> int:
     """Skip the residual addition of the part before: an addition ahead of any copy or conversion."""
     adds = layout.vocabulary.adds
     for position in range(start, mark):
@@ -208,7 +231,7 @@ def _after_residual(layout: Layout, start: int, mark: int) -> int:
     return start
 
 
-def head_of_norm(layout: Layout, mark: int, usual: tuple[int, ...]) -> int:
+def head_of_norm(layout: StepLayout, mark: int, usual: tuple[int, ...]) -> int:
     """Return where the norm with its heart at `mark` starts: as far back as it looks like the usual one."""
     if not usual:
         return mark
@@ -220,7 +243,7 @@ def head_of_norm(layout: Layout, mark: int, usual: tuple[int, ...]) -> int:
     return position
 
 
-def matching_end(layout: Layout, start: int, peers: list[tuple[int, int]]) -> int:
+def matching_end(layout: StepLayout, start: int, peers: list[tuple[int, int]]) -> int:
     """Return where the events from `start` on stop matching one of the peers (start, end)."""
     best = 0
     for first, last in peers:
@@ -232,8 +255,9 @@ def matching_end(layout: Layout, start: int, peers: list[tuple[int, int]]) -> in
     return start + best
 
 
-def tail_end(layout: Layout, anchor_end: int, starts: list[int], ends: list[int]) -> int:
+def tail_end(layout: StepLayout, anchor_end: int, starts: list[int], ends: list[int]) -> int:
     """Return where the last block ends when no final norm shows: where it stops matching a block before it."""
+    # The last three blocks, each from after its mixing on: what follows the last anchor is compared with those.
     peers = []
     whole = min(len(starts), len(ends))
     recent = slice(max(whole - 3, 0), whole)

@@ -3,7 +3,13 @@
 Every block mixes tokens once, so the mixing kernels (`anchors`) count the blocks. A border lies in the gap
 between two anchors: after the feed-forward of the one and before the projections of the other, at a norm. Three
 estimates vote on which norm it is: the first after the feed-forward's end, the usual number of norms before the
-next anchor, the usual number after the last one. How many are usual is read off the step itself; the first
+next anchor, the usual number after the last one:
+
+    n qkv M o n up act down | n qkv M o n up act down | n lm_head
+          ^anchor    F      ^     ^anchor
+                            the first n after F; one n back from the next anchor; two n on from the last one
+
+How many are usual is read off the step itself; the first
 block (nothing of another block before it) and the last (one final norm after it) decide between readings.
 The cost is linear in the step's kernels.
 """
@@ -13,22 +19,28 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from traceanalyzer.segment.anchors import Anchor, find_anchors
-from traceanalyzer.segment.block_borders import Layout, head_of_norm, tail_end
+from traceanalyzer.segment.block_borders import StepLayout, head_of_norm, tail_end
 from traceanalyzer.segment.confidence import rate
 from traceanalyzer.segment.cut import Cut, cut_from_spans
 from traceanalyzer.segment.post_norm import closing_norms
 from traceanalyzer.segment.repetition import find_repetition
-from traceanalyzer.segment.tokens import IntArray, Vocabulary
+from traceanalyzer.segment.tokens import IntArray, KernelVocabulary
 
 _MOST_DRAFTS = 16
-"""Passes of a draft model behind one of the model."""
+"""Draft passes after one pass of the model, at most. Chosen, not fitted: deployments draft fewer tokens."""
+_POST_NORM_COST = 0.25
+"""Cost, in norms, of each post-norm that a reading assumes (two at most): breaks ties. Chosen, not fitted."""
+_NO_FINAL_NORM_COST = 0.4
+"""Cost, in norms, of a step without a final norm (a pipeline stage): less than one wrong norm. Chosen, not fitted."""
+_UNCHECKED_COST = 0.5
+"""Cost of a plan that nothing checks: a single block, or passes of one block. Chosen, not fitted."""
 
 
-def find_blocks(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int] = frozenset()) -> Cut:
+def find_blocks(tokens: IntArray, vocabulary: KernelVocabulary, known: frozenset[int] = frozenset()) -> Cut:
     """Cut a step's kernels, in order of start, into blocks.
 
     Args:
@@ -39,7 +51,7 @@ def find_blocks(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int] 
     anchors = find_anchors(tokens, vocabulary, known)
     if not anchors:
         return find_repetition(tokens, vocabulary)
-    layout = Layout.of(tokens, vocabulary)
+    layout = StepLayout.of(tokens, vocabulary)
     plan = _plan(layout, anchors)
     if plan is None:
         return find_repetition(tokens, vocabulary)
@@ -51,7 +63,7 @@ def find_blocks(tokens: IntArray, vocabulary: Vocabulary, known: frozenset[int] 
     return closing_norms(tokens, vocabulary, Cut(cut.block_of, cut.count, confidence))
 
 
-def _plausible(layout: Layout, starts: list[int], ends: list[int]) -> bool:
+def _plausible(layout: StepLayout, starts: list[int], ends: list[int]) -> bool:
     """Return whether most of the blocks multiply matrices: what does not is no transformer block."""
     good = sum(
         bisect_left(layout.gemms, start) < bisect_left(layout.gemms, end)
@@ -81,7 +93,7 @@ class _Plan:
     cost: float
 
 
-def _plan(layout: Layout, anchors: list[Anchor]) -> _Plan | None:
+def _plan(layout: StepLayout, anchors: list[Anchor]) -> _Plan | None:
     if layout.norms and bisect_left(layout.norms, anchors[0].start) > 0:
         plan = _plan_for(layout, anchors, layout.norms, feed_forward=True)
         if plan.usual_before > 0:
@@ -92,61 +104,119 @@ def _plan(layout: Layout, anchors: list[Anchor]) -> _Plan | None:
     return _plan_for(layout, anchors, products, feed_forward=False)
 
 
-def _plan_for(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_forward: bool) -> _Plan:
-    """Read off how many marks stand before and after an anchor, the way that fits both ends of the step best."""
+def _plan_for(layout: StepLayout, anchors: list[Anchor], marks: list[int], *, feed_forward: bool) -> _Plan:
+    """Read off how many marks stand before and after an anchor, the way that fits both ends of the step best.
+
+    With M an anchor, F the end of its feed-forward and n a norm, a step of three blocks reads
+
+        n M n F  n M n F  n M n F  n
+        1      last gap: 2 norms, 1 of them after F      last: own norm and the final one
+
+    Every gap has one norm after its F (``reach``). With post-norms (``n M n n F n``) it has two, and either could open
+    the next block; ``skip`` is how many of them still belong to the block before. The first block decides: it has only
+    its own norms ahead.
+    """
     first = bisect_left(marks, anchors[0].start)
     last = len(marks) - bisect_right(marks, anchors[-1].end)
-    between: list[tuple[int, int, int, int]] = []  # token before, token after, marks after ffn end, marks in all
     within = _within_passes(layout, anchors)
     if not within and len(anchors) > 1:
         return _plan_for_passes(layout, anchors, marks, feed_forward=feed_forward)
-    for one, two in within:
-        end = layout.feed_forward_end(one.end, two.start) if feed_forward else None
-        inside = bisect_left(marks, two.start) - bisect_right(marks, one.end)
-        reach = bisect_left(marks, two.start) - bisect_right(marks, end) if end is not None else -1
-        between.append((one.token, two.token, reach, inside))
-    if not between:
+    if not within:
         return _plan_for_one(layout, anchors[0], marks, first, last, feed_forward=feed_forward)
-    to_first = [gap for gap in between if gap[1] == anchors[0].token] or between
-    from_last = [gap for gap in between if gap[0] == anchors[-1].token] or between
-    with_reach = [gap for gap in to_first if gap[2] > 0]
-    by_feed_forward = len(with_reach) * 2 > len(to_first)
-    if by_feed_forward:
-        reach = _mode(gap[2] for gap in with_reach)
-        inside_last = _mode(
-            gap[3] - gap[2] for gap in (from_last if any(g[2] > 0 for g in from_last) else between) if gap[2] > 0
-        )
-    else:
-        reach = _mode(gap[3] for gap in to_first)
-        inside_last = _mode(gap[3] for gap in from_last) - reach
-        between = [(a, b, n, n) for a, b, _, n in between]
+    gaps = [_gap(layout, one, two, marks, feed_forward=feed_forward) for one, two in within]
+    usual = _usual(gaps, anchors[0].token, anchors[-1].token)
     to_head = bool(layout.samples) and layout.samples[-1] > anchors[-1].end
+    # Each reading of the post-norms is tried on both ends; fewer post-norms are preferred where they fit as well.
     costs = {
-        skip: abs(first - (reach - skip)) + _short_of(last, inside_last + skip, to_head) + 0.25 * min(skip, 2)
-        for skip in range(reach)
+        skip: abs(first - (usual.reach - skip))
+        + _short_of(last, usual.inside_last + skip, to_head)
+        + _POST_NORM_COST * min(skip, 2)
+        for skip in range(usual.reach)
     }
     skip = min(costs, key=lambda s: (costs[s], s)) if costs else 0
-    forward = skip if by_feed_forward else 0
-    usable = [gap for gap in between if gap[2] > 0]
+    return _planned(marks, usual, skip, first, costs.get(skip, 1.0) - _POST_NORM_COST * min(skip, 2))
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """The marks between two anchors.
+
+    Attributes:
+        before, after: tokens of the anchors.
+        reach: marks from the feed-forward's end to the next anchor; -1 where no feed-forward shows.
+        inside: marks in all.
+    """
+
+    before: int
+    after: int
+    reach: int
+    inside: int
+
+
+def _gap(layout: StepLayout, one: Anchor, two: Anchor, marks: list[int], *, feed_forward: bool) -> _Gap:
+    end = layout.feed_forward_end(one.end, two.start) if feed_forward else None
+    high = bisect_left(marks, two.start)
+    reach = high - bisect_right(marks, end) if end is not None else -1
+    return _Gap(one.token, two.token, reach, high - bisect_right(marks, one.end))
+
+
+@dataclass(frozen=True)
+class _Usual:
+    """What most gaps say.
+
+    Attributes:
+        gaps: the gaps; where no feed-forward shows, ``reach`` holds all of their marks.
+        by_feed_forward: whether the feed-forward's end parts the marks.
+        reach: marks from the feed-forward's end to an anchor like the first.
+        inside_last: marks from an anchor like the last to its feed-forward's end.
+    """
+
+    gaps: list[_Gap]
+    by_feed_forward: bool
+    reach: int
+    inside_last: int
+
+
+def _usual(gaps: list[_Gap], first_token: int, last_token: int) -> _Usual:
+    # Models with several kinds of layer have other counts for each: the ends are compared with their own kind.
+    to_first = [gap for gap in gaps if gap.after == first_token] or gaps
+    from_last = [gap for gap in gaps if gap.before == last_token] or gaps
+    with_reach = _reaching(to_first)
+    if len(with_reach) * 2 > len(to_first):
+        seen = _reaching(from_last) or _reaching(gaps)
+        inside_last = _mode(gap.inside - gap.reach for gap in seen)
+        return _Usual(gaps, True, _mode(gap.reach for gap in with_reach), inside_last)
+    # Without a feed-forward to part them, all marks of a gap may open the next block.
+    reach = _mode(gap.inside for gap in to_first)
+    inside_last = _mode(gap.inside for gap in from_last) - reach
+    return _Usual([replace(gap, reach=gap.inside) for gap in gaps], False, reach, inside_last)
+
+
+def _reaching(gaps: list[_Gap]) -> list[_Gap]:
+    """The gaps in which marks follow the feed-forward's end."""
+    return [gap for gap in gaps if gap.reach > 0]
+
+
+def _planned(marks: list[int], usual: _Usual, skip: int, first: int, cost: float) -> _Plan:
+    """Count the marks before and after each kind of anchor, now that it is known whose the post-norms are."""
     before: dict[int, list[int]] = defaultdict(list)
     after: dict[int, list[int]] = defaultdict(list)
-    for one_token, two_token, up_to, inside in usable:
-        before[two_token].append(up_to - skip)
-        after[one_token].append(inside - up_to + skip)
-    usual_before = _mode(n for counts in before.values() for n in counts) if usable else first
-    usual_after = _mode(n for counts in after.values() for n in counts) if usable else 0
+    for gap in usual.gaps:
+        if gap.reach > 0:
+            before[gap.after].append(gap.reach - skip)
+            after[gap.before].append(gap.inside - gap.reach + skip)
     return _Plan(
         marks,
-        forward,
+        skip if usual.by_feed_forward else 0,
         {token: max(_mode(counts), 0) for token, counts in before.items()},
         {token: max(_mode(counts), 0) for token, counts in after.items()},
-        usual_before,
-        usual_after,
-        costs.get(skip, 1.0) - 0.25 * min(skip, 2),
+        _mode(n for counts in before.values() for n in counts) if before else first,
+        _mode(n for counts in after.values() for n in counts),
+        cost,
     )
 
 
-def _within_passes(layout: Layout, anchors: list[Anchor]) -> list[tuple[Anchor, Anchor]]:
+def _within_passes(layout: StepLayout, anchors: list[Anchor]) -> list[tuple[Anchor, Anchor]]:
     """Neighbours that no pass ends between. What marks so many gaps that no draft model explains them ends no pass."""
     pairs = list(pairwise(anchors))
     within = [pair for pair in pairs if not layout.passes_between(pair[0].end, pair[1].start)]
@@ -161,11 +231,11 @@ def _short_of(last: int, own: int, to_head: bool) -> float:
         to_head: whether the step goes on to sampling: logits are computed from a normed output.
     """
     missing = abs(last - own - 1)
-    return missing if to_head else min(missing, 0.4 + abs(last - own))
+    return missing if to_head else min(missing, _NO_FINAL_NORM_COST + abs(last - own))
 
 
 def _plan_for_one(
-    layout: Layout, anchor: Anchor, marks: list[int], first: int, last: int, *, feed_forward: bool
+    layout: StepLayout, anchor: Anchor, marks: list[int], first: int, last: int, *, feed_forward: bool
 ) -> _Plan:
     """The same for a step with a single block: the final norm is the last one between feed-forward and logits."""
     after, skip = max(last - 1, 0), 0
@@ -176,10 +246,10 @@ def _plan_for_one(
             logits = layout.gemms[product] if product < len(layout.gemms) else layout.length
             skip = max(bisect_left(marks, logits) - bisect_right(marks, end) - 1, 0)
             after = bisect_right(marks, end) - bisect_right(marks, anchor.end) + skip
-    return _Plan(marks, skip, {anchor.token: first}, {anchor.token: after}, first, after, 0.5)
+    return _Plan(marks, skip, {anchor.token: first}, {anchor.token: after}, first, after, _UNCHECKED_COST)
 
 
-def _plan_for_passes(layout: Layout, anchors: list[Anchor], marks: list[int], *, feed_forward: bool) -> _Plan:
+def _plan_for_passes(layout: StepLayout, anchors: list[Anchor], marks: list[int], *, feed_forward: bool) -> _Plan:
     """The same where every block is a pass of its own: its marks from the pass's start, and to its end but the last."""
     before: dict[int, list[int]] = defaultdict(list)
     after: dict[int, list[int]] = defaultdict(list)
@@ -198,7 +268,7 @@ def _plan_for_passes(layout: Layout, anchors: list[Anchor], marks: list[int], *,
         {token: _mode(counts) for token, counts in after.items()},
         _mode(n for counts in before.values() for n in counts),
         _mode(n for counts in after.values() for n in counts),
-        0.5,
+        _UNCHECKED_COST,
     )
 
 
@@ -207,11 +277,12 @@ def _mode(values: Iterable[int]) -> int:
     return max(counts, key=lambda value: (counts[value], -value)) if counts else 0
 
 
-def _borders(layout: Layout, anchors: list[Anchor], plan: _Plan) -> tuple[list[int], list[int], float]:
+def _borders(layout: StepLayout, anchors: list[Anchor], plan: _Plan) -> tuple[list[int], list[int], float]:
     """Place the borders; the last figure is the share of gaps in which all estimates agree."""
     marks = plan.marks
     by_norm = marks is layout.norms
     length = layout.length
+    # The first block has no gap ahead of it: its start is counted back from its anchor alone.
     first_before = plan.before.get(anchors[0].token, plan.usual_before)
     position = bisect_left(marks, anchors[0].start)
     first_mark = marks[max(position - first_before, 0)] if position else anchors[0].start
@@ -223,6 +294,8 @@ def _borders(layout: Layout, anchors: list[Anchor], plan: _Plan) -> tuple[list[i
         agreed += agree
         ends_at.append(end)
         starts_at.append(start)
+    # A norm that is not fused starts some kernels before its heart. A block that ends at the mark that starts the next
+    # ends with that norm's first kernel; one that ends earlier (a pass ended) ends ahead of its own final norm.
     starts = layout.block_starts(starts_at, by_norm)
     heads = dict(zip(starts_at, starts, strict=True))
     ends: list[int] = []
@@ -238,7 +311,9 @@ def _borders(layout: Layout, anchors: list[Anchor], plan: _Plan) -> tuple[list[i
     return starts, ends, share
 
 
-def _end_of_tower(layout: Layout, anchors: list[Anchor], number: int, starts: list[int], ends: list[int]) -> int | None:
+def _end_of_tower(
+    layout: StepLayout, anchors: list[Anchor], number: int, starts: list[int], ends: list[int]
+) -> int | None:
     """Where the last block of another model ends that a pass ends behind without a norm: where its peers end."""
     one, two = anchors[number : number + 2]
     alike = number > 0 and anchors[number - 1].token == one.token != two.token
@@ -248,9 +323,10 @@ def _end_of_tower(layout: Layout, anchors: list[Anchor], number: int, starts: li
     return end if end < starts[number + 1] else None
 
 
-def _vote(layout: Layout, one: Anchor, two: Anchor, plan: _Plan) -> tuple[int | None, int, bool]:
+def _vote(layout: StepLayout, one: Anchor, two: Anchor, plan: _Plan) -> tuple[int | None, int, bool]:
     """Return the mark that ends a block, the mark that starts the next, and whether the estimates agree."""
     marks = plan.marks
+    # The candidates are marks[low:high]; votes are indices into marks.
     low, high = bisect_right(marks, one.end), bisect_left(marks, two.start)
     if low >= high:
         border = layout.weak_border(one.end, two.start)
@@ -268,17 +344,21 @@ def _vote(layout: Layout, one: Anchor, two: Anchor, plan: _Plan) -> tuple[int | 
     votes = [vote for vote in (forward, back, onward) if vote is not None]
     if not votes:
         return None, marks[high - 1], False
+    # On a tie the feed-forward's end decides, then the count back from the next anchor: a lost kernel disturbs only
+    # the counts that run over it.
     counts = Counter(votes)
     chosen = max(counts, key=lambda index: (counts[index], index == forward, index == back))
+    # A pass that ends in the gap parts the block's end from the next block's start; what lies between is an epilogue.
     early = chosen if onward is None else min(chosen, onward)
     if back is not None and back > early and layout.passes_between(marks[early], marks[back]):
         return marks[early], layout.first_norm_of_pass(marks[early], marks[back]), True
     return marks[chosen], marks[chosen], len(counts) == 1
 
 
-def _last_end(layout: Layout, anchor: Anchor, plan: _Plan, starts: list[int], ends: list[int], length: int) -> int:
+def _last_end(layout: StepLayout, anchor: Anchor, plan: _Plan, starts: list[int], ends: list[int], length: int) -> int:
     """Where the last block ends: before the final norm, or where it stops looking like its peers."""
     marks = plan.marks
+    # No anchor follows, so only the votes that run forward count: the feed-forward's end, then the usual number.
     low = bisect_right(marks, anchor.end)
     after = plan.after.get(anchor.token, plan.usual_after)
     if marks is layout.norms:

@@ -16,7 +16,24 @@ from traceanalyzer.segment.tokens import IntArray
 _IN_A_TRACE = ((0.0, 0.0), (0.15, 0.3), (0.3, 0.7), (0.45, 0.93), (0.6, 0.975), (0.8, 0.985), (1.0, 0.995))
 """Rating and share of generated traces whose blocks are right at it; see `in_a_trace`."""
 _COMPARED = 16
-"""Blocks that stand alone of which so many are compared with others."""
+"""Blocks without an equal that are compared with others, at most: bounds the work. Chosen, not fitted."""
+
+# The weights of `rate`. They were fitted to random models whose kernels were dropped and renamed (`damaged` in
+# tests/segment/test_confidence.py, which holds their calibration); no record of the fit itself was kept.
+_LEAST_AGREED = 0.4
+"""Certainty that remains where the estimates agree on no border."""
+_AGREED = 0.6
+"""What full agreement adds to it."""
+_UNIFORM_POWER = 1.5
+"""How fast certainty falls with blocks unlike any other."""
+_PER_COST = 0.7
+"""Factor per norm by which the first and last block do not fit."""
+_PER_ODD = 0.65
+"""Factor per kernel that stands at one border only."""
+_LONE = 0.6
+"""Certainty of a single block, which has nothing to be compared with."""
+_MOST = 4
+"""Norms, or odd kernels, above which the doubt does not grow."""
 
 
 def rate(tokens: IntArray, starts: list[int], ends: list[int], agreement: float, cost: float) -> float:
@@ -32,18 +49,23 @@ def rate(tokens: IntArray, starts: list[int], ends: list[int], agreement: float,
         agreement: share of borders on which all estimates agree.
         cost: how far the first and last block are from what the others say, in norms.
     """
+    # Blocks as multisets of tokens: order differs between streams, content does not.
     contents: list[tuple[int, ...]] = [
         tuple(sorted(tokens[start:end].tolist())) for start, end in zip(starts, ends, strict=True)
     ]
     if len(contents) < 2:
-        return float(round(0.6 * 0.7 ** min(cost, 4.0), 3))
+        return float(round(_LONE * _PER_COST ** min(cost, float(_MOST)), 3))
+    # A block that equals another vouches for both; one without an equal counts as far as it is like its nearest kin.
     counts = Counter(contents)
     shared = sum(count for count in counts.values() if count > 1) / len(contents)
     lone = [content for content, count in counts.items() if count == 1]
     alike = _likeness(lone, [content for content, count in counts.items() if count > 1])
     uniform = shared + (1 - shared) * alike
+    # First kernels of all blocks but the first, last kernels of all: a lone one among equals is a misplaced border.
     odd = _odd(tokens[starts[1:]].tolist()) + _odd(tokens[[end - 1 for end in ends]].tolist())
-    certainty = (0.4 + 0.6 * agreement) * uniform**1.5 * 0.7 ** min(cost, 4.0) * 0.65 ** min(odd, 4)
+    agreed = _LEAST_AGREED + _AGREED * agreement
+    ends_fit, even = _PER_COST ** min(cost, float(_MOST)), _PER_ODD ** min(odd, _MOST)
+    certainty = agreed * uniform**_UNIFORM_POWER * ends_fit * even
     return round(min(max(float(certainty), 0.01), 0.99), 3)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from traceanalyzer.segment.steps import Step
+from traceanalyzer.segment.steps import StepEvents
 from traceanalyzer.trace import Trace
 
 
@@ -18,7 +18,7 @@ def read_embeddings(trace: Trace) -> pl.DataFrame:
     Needs a recording with shapes of an engine that keeps sequences apart (a plain forward pass does, servers that
     flatten their batch do not). Empty otherwise.
     """
-    found = (
+    embedded = (
         trace.events.filter(
             pl.col("cat").cast(pl.String) == "cpu_op",
             pl.col("name").cast(pl.String) == "aten::embedding",
@@ -30,7 +30,7 @@ def read_embeddings(trace: Trace) -> pl.DataFrame:
         .sort("start_ns")
         .collect()
     )
-    rows = [(start, end, *ids) for start, end, dims in found.iter_rows() if (ids := _ids(dims)) is not None]
+    rows = [(start, end, *ids) for start, end, dims in embedded.iter_rows() if (ids := _ids(dims)) is not None]
     schema = {"start_ns": pl.Int64, "end_ns": pl.Int64, "sequences": pl.Int64, "length": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -46,7 +46,7 @@ def _ids(dims: str) -> tuple[int, int] | None:
     return ids[0], ids[1]
 
 
-def tell_phases(steps: list[Step], embeddings: pl.DataFrame, events: pl.DataFrame) -> list[Step]:
+def tell_phases(steps: list[StepEvents], embeddings: pl.DataFrame, events: pl.DataFrame) -> list[StepEvents]:
     """Fill in phase, requests and tokens of steps of unknown phase that launched one of the embeddings.
 
     One token a sequence is a decode step, more are a prefill.

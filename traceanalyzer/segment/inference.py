@@ -13,13 +13,13 @@ import polars as pl
 
 from traceanalyzer.segment.alignment import begins
 from traceanalyzer.segment.anchors import find_anchors
-from traceanalyzer.segment.steps import Step
+from traceanalyzer.segment.steps import StepEvents
 from traceanalyzer.segment.tokens import (
     EMBED,
     MIXER,
     SAMPLE,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 _COMMON = 0.6
@@ -36,7 +36,9 @@ _SHALLOWER = 2
 _HOST_INPUT = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
 
 
-def infer_steps(events: pl.DataFrame, where: IntArray, tokens: IntArray, vocabulary: Vocabulary) -> list[Step]:
+def infer_steps(
+    events: pl.DataFrame, where: IntArray, tokens: IntArray, vocabulary: KernelVocabulary
+) -> list[StepEvents]:
     """Cut events into steps where a pass through the model ends: after sampling, before the next embedding.
 
     Args:
@@ -51,10 +53,12 @@ def infer_steps(events: pl.DataFrame, where: IntArray, tokens: IntArray, vocabul
     borders = _borders(own, clock, vocabulary)
     pieces = _with_drafts([piece for piece in np.split(where, borders) if len(piece)], tokens, vocabulary)
     source = _source(events, pieces)
-    return _mark_partial([Step(piece, source) for piece in pieces], tokens, vocabulary)
+    return _mark_partial([StepEvents(piece, source) for piece in pieces], tokens, vocabulary)
 
 
-def split_last(events: pl.DataFrame, steps: list[Step], tokens: IntArray, vocabulary: Vocabulary) -> list[Step]:
+def split_last(
+    events: pl.DataFrame, steps: list[StepEvents], tokens: IntArray, vocabulary: KernelVocabulary
+) -> list[StepEvents]:
     """Split the last marked step where a pass through the model ends in it and another begins the same way.
 
     The recording then stopped before the last step's marker was written, with no whole step beside it.
@@ -68,7 +72,7 @@ def split_last(events: pl.DataFrame, steps: list[Step], tokens: IntArray, vocabu
     borders = _borders(own, _host_or_device_clock(events)[last.events], vocabulary)
     for border in borders[-_TRIED:]:
         if begins(own[border:], own[:border]):
-            rest = Step(last.events[border:], last.source, complete=False)
+            rest = StepEvents(last.events[border:], last.source, complete=False)
             return [*steps[:-1], replace(last, events=last.events[:border]), rest]
     return steps
 
@@ -78,7 +82,7 @@ def _host_or_device_clock(events: pl.DataFrame) -> IntArray:
     return np.asarray(clock, dtype=np.int64)
 
 
-def _borders(tokens: IntArray, clock: IntArray, vocabulary: Vocabulary) -> list[int]:
+def _borders(tokens: IntArray, clock: IntArray, vocabulary: KernelVocabulary) -> list[int]:
     classes = vocabulary.classes[tokens]
     anchors = find_anchors(tokens, vocabulary)
     sampling = np.flatnonzero(classes == SAMPLE).tolist()
@@ -135,7 +139,7 @@ def _last_in(positions: list[int], low: int, high: int) -> int | None:
     return positions[index] if index >= 0 and positions[index] > low else None
 
 
-def _with_drafts(pieces: list[IntArray], tokens: IntArray, vocabulary: Vocabulary) -> list[IntArray]:
+def _with_drafts(pieces: list[IntArray], tokens: IntArray, vocabulary: KernelVocabulary) -> list[IntArray]:
     """Join the passes of a draft model to the pass that they follow (speculative decoding).
 
     A step gets its inputs from the host ahead of its first block. A pass without any, much shallower than the one that
@@ -168,7 +172,7 @@ def _source(events: pl.DataFrame, pieces: list[IntArray]) -> str:
     return "graph_launch"
 
 
-def _mark_partial(steps: list[Step], tokens: IntArray, vocabulary: Vocabulary) -> list[Step]:
+def _mark_partial(steps: list[StepEvents], tokens: IntArray, vocabulary: KernelVocabulary) -> list[StepEvents]:
     """A first step that holds only the end of another's sequence began before the recording."""
     if len(steps) < 2:
         return steps

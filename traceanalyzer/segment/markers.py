@@ -34,19 +34,19 @@ def _phase(prefilling: int, decoding: int) -> str:
     return "decode" if decoding else "dummy"
 
 
-def _native(found: re.Match[str]) -> Marker:
-    context, context_tokens, generation, generation_tokens = (int(found[i]) for i in range(1, 5))
+def _native(match: re.Match[str]) -> Marker:
+    context, context_tokens, generation, generation_tokens = (int(match[i]) for i in range(1, 5))
     tokens = context_tokens + generation_tokens
     return Marker("vllm", _phase(context, generation), context + generation, tokens)
 
 
-def _detailed(found: re.Match[str]) -> Marker:
-    context, context_kv, generation, generation_kv = (int(found[i]) for i in range(2, 6))
-    return Marker("vllm", _phase(context, generation), context + generation, int(found[1]), context_kv + generation_kv)
+def _detailed(match: re.Match[str]) -> Marker:
+    context, context_kv, generation, generation_kv = (int(match[i]) for i in range(2, 6))
+    return Marker("vllm", _phase(context, generation), context + generation, int(match[1]), context_kv + generation_kv)
 
 
-def _cached(found: re.Match[str]) -> Marker:
-    new, cached = int(found[1]), int(found[2])
+def _cached(match: re.Match[str]) -> Marker:
+    new, cached = int(match[1]), int(match[2])
     return Marker("vllm", _phase(new, cached), new + cached)
 
 
@@ -63,11 +63,11 @@ _SGLANG_PHASES = {
 }
 
 
-def _sglang(found: re.Match[str]) -> Marker:
-    requests = int(found["bs"]) if found["bs"] else None
-    phase = _SGLANG_PHASES.get(found["mode"].upper(), "unknown")
+def _sglang(match: re.Match[str]) -> Marker:
+    requests = int(match["bs"]) if match["bs"] else None
+    phase = _SGLANG_PHASES.get(match["mode"].upper(), "unknown")
     tokens = (
-        int(found["toks"]) if found["toks"] else requests if phase == "decode" and "VERIFY" not in found[0] else None
+        int(match["toks"]) if match["toks"] else requests if phase == "decode" and "VERIFY" not in match[0] else None
     )
     return Marker("sglang", phase, requests, tokens)
 
@@ -80,9 +80,9 @@ _FORMATS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Marker]], ...] 
     (re.compile(rf"^execute_({_COUNT})_context_{_SUMS}_generation_{_SUMS}"), _detailed),
     (re.compile(rf"^execute_context_{_SIZED}_generation_{_SIZED}"), _native),
     (re.compile(rf"^execute_new_({_COUNT})_cached_({_COUNT})"), _cached),
-    (re.compile(r"^_dummy_run\b"), lambda found: Marker("vllm", "dummy")),
+    (re.compile(r"^_dummy_run\b"), lambda match: Marker("vllm", "dummy")),
     (re.compile(rf"^step\[(?P<mode>\w+)(?: +bs=(?P<bs>{_COUNT}))?(?: +toks=(?P<toks>{_COUNT}))?"), _sglang),
-    (re.compile(r"^ProfilerStep#\d+"), lambda found: Marker("profiler_step")),
+    (re.compile(r"^ProfilerStep#\d+"), lambda match: Marker("profiler_step")),
 )
 _RUNNER = re.compile(r"model_runner[^/\\]*\.py\(\d+\): (?:execute_model|forward)$")
 _WORKER = re.compile(r"\.py\(\d+\): execute_model$")
@@ -97,9 +97,9 @@ PYTHON_PATTERN = r"\.py\(\d+\): (execute_model|forward)$"
 def read_marker(name: str) -> Marker | None:
     """Return what an annotation says about a step, or null where it marks none."""
     for pattern, read in _FORMATS:
-        found = pattern.match(name)
-        if found:
-            return read(found)
+        match = pattern.match(name)
+        if match:
+            return read(match)
     return None
 
 

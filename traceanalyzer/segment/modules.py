@@ -20,7 +20,7 @@ def read_layers(trace: Trace) -> pl.DataFrame:
 
     Sorted by start; empty in a recording without them.
     """
-    found = (
+    calls = (
         trace.events.filter(
             pl.col("cat").cast(pl.String) == "python_function", pl.col("name").cast(pl.String).str.contains(_PATTERN)
         )
@@ -36,13 +36,13 @@ def read_layers(trace: Trace) -> pl.DataFrame:
     outermost: list[int] = []
     reached: dict[str, int] = defaultdict(lambda: -(2**62))
     classes: dict[str, int] = defaultdict(int)
-    for row, (name, start, end, thread) in enumerate(found.iter_rows()):
+    for row, (name, start, end, thread) in enumerate(calls.iter_rows()):
         if start >= reached[thread]:
             outermost.append(row)
             reached[thread] = end
             matched = _LAYER.match(name)
             classes[matched["cls"] if matched else ""] += 1
-    layers = found[outermost]
+    layers = calls[outermost]
     if not layers.is_empty() and max(classes.values()) < 2:
         return layers.clear()
     return layers

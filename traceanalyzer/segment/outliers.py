@@ -73,13 +73,13 @@ class TooFew:
     peers: int
 
 
-def find_outliers(found: Segmentation) -> list[Outlier]:
+def find_outliers(cut: Segmentation) -> list[Outlier]:
     """Compare every block with the others of its variant over complete steps that are alike; largest first.
 
     A block that is unusual at several batch sizes is named once for each depth: with its largest change.
     """
-    steps = _alike(found)
-    blocks = _block_times(found, steps)
+    steps = _alike(cut)
+    blocks = _block_times(cut, steps)
     unusual = (
         blocks.with_columns(usual_ns=pl.col("time_ns").median().over(_KIN))
         .with_columns(away=(pl.col("time_ns") - pl.col("usual_ns")).abs())
@@ -94,7 +94,7 @@ def find_outliers(found: Segmentation) -> list[Outlier]:
     )
     if unusual.is_empty():
         return []
-    causes = _causes(found, steps, blocks, unusual)
+    causes = _causes(cut, steps, blocks, unusual)
     rows = unusual.join(causes, on=list(_PLACE), nulls_equal=True).sort("away", descending=True)
     return [
         Outlier(
@@ -113,26 +113,26 @@ def find_outliers(found: Segmentation) -> list[Outlier]:
     ]
 
 
-def too_few(found: Segmentation) -> list[TooFew]:
+def too_few(cut: Segmentation) -> list[TooFew]:
     """Return the kinds of which no block can be called unusual, in order of device, phase, depth and kind."""
     kind = pl.coalesce("kind", "variant").alias("kind")
-    blocks = _block_times(found, _alike(found))
+    blocks = _block_times(cut, _alike(cut))
     counted = blocks.group_by("device", "phase", "blocks", kind).agg(pl.col("peers").max())
     few = counted.filter(pl.col("peers") < LEAST_PEERS)
     return [TooFew(*row) for row in few.sort("device", "phase", "blocks", "kind").iter_rows()]
 
 
-def _alike(found: Segmentation) -> pl.DataFrame:
+def _alike(cut: Segmentation) -> pl.DataFrame:
     """Complete steps with blocks: device, step, phase, blocks, structure, batch and the number of steps of the group.
 
     Structure is the variants in order, batch the power of two at or below the tokens (null: unknown). Of each phase
     and depth the groups with enough steps remain, or else the largest.
     """
     keys = ["device", "step"]
-    variants = found.blocks.sort("block").group_by(keys).agg(structure=pl.col("variant").str.join(" "))
+    variants = cut.blocks.sort("block").group_by(keys).agg(structure=pl.col("variant").str.join(" "))
     batch = pl.col("tokens").cast(pl.Float64).log(2).floor()
     steps = (
-        found.steps.filter("complete", pl.col("blocks") > 0)
+        cut.steps.filter("complete", pl.col("blocks") > 0)
         .select(*keys, "phase", "blocks", batch=pl.when(pl.col("tokens") > 0).then(batch.cast(pl.Int32)))
         .join(variants, on=keys, nulls_equal=True, maintain_order="left")
         .with_columns(steps=pl.len().cast(pl.Int64).over(_GROUP))
@@ -147,10 +147,10 @@ def _any_large() -> pl.Expr:
     return (pl.col("steps") >= LEAST_STEPS).any().over("device", "phase", "blocks")
 
 
-def _block_times(found: Segmentation, steps: pl.DataFrame) -> pl.DataFrame:
+def _block_times(cut: Segmentation, steps: pl.DataFrame) -> pl.DataFrame:
     """Median time of each block over the steps of a group: _PLACE, steps, time_ns, variant, kind, peers."""
     return (
-        found.blocks.join(steps, on=["device", "step"], nulls_equal=True)
+        cut.blocks.join(steps, on=["device", "step"], nulls_equal=True)
         .group_by(_PLACE)
         .agg(
             pl.col("steps").first(),
@@ -162,11 +162,11 @@ def _block_times(found: Segmentation, steps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _causes(found: Segmentation, steps: pl.DataFrame, blocks: pl.DataFrame, unusual: pl.DataFrame) -> pl.DataFrame:
+def _causes(cut: Segmentation, steps: pl.DataFrame, blocks: pl.DataFrame, unusual: pl.DataFrame) -> pl.DataFrame:
     """The kernel of each unusual block whose time differs most from what its kin spend on it."""
     place, kin = list(_PLACE), list(_KIN)
     spent = (
-        found.events.select("device", "step", "block", "name", "dur_ns", "is_kernel")
+        cut.events.select("device", "step", "block", "name", "dur_ns", "is_kernel")
         .filter(pl.col("block").is_not_null(), "is_kernel")
         .join(steps, on=["device", "step"], nulls_equal=True)
         .group_by(*place, "step", "name")

@@ -23,7 +23,7 @@ from traceanalyzer.segment.tokens import (
     SAMPLE,
     VIEW,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 LEAST_TABLES = 3
@@ -34,7 +34,7 @@ _EMBEDS = re.compile(r"triton_\w*_embedding_\w*layer_?norm")
 _TANH = re.compile(r"tanh_kernel|aten::tanh_?$|^triton_\w+_fused_(addmm_)?tanh(_\d+)?$")
 
 
-def closing_norms(tokens: IntArray, vocabulary: Vocabulary, cut: Cut) -> Cut:
+def closing_norms(tokens: IntArray, vocabulary: KernelVocabulary, cut: Cut) -> Cut:
     """Return the blocks with the norm that opens each moved to the end of the one before, if the step says so.
 
     The first norm is then the embedding's, and the final one closes the last block.
@@ -64,19 +64,19 @@ def _in_a_row(placed: IntArray, blocks: IntArray) -> bool:
     return bool((np.diff(placed) == 1).all() and (np.diff(blocks) >= 0).all())
 
 
-def _opens(tokens: IntArray, vocabulary: Vocabulary, at: int) -> bool:
+def _opens(tokens: IntArray, vocabulary: KernelVocabulary, at: int) -> bool:
     """Whether a layer norm of a single kernel stands here."""
     token = tokens[at]
     whole = vocabulary.classes[token] == NORM and not vocabulary.bare_norm[token]
     return bool(whole) and _LAYER_NORM.search(vocabulary.names[token]) is not None
 
 
-def _last_end(tokens: IntArray, vocabulary: Vocabulary, starts: list[int], found: int) -> int | None:
+def _last_end(tokens: IntArray, vocabulary: KernelVocabulary, starts: list[int], cut_end: int) -> int | None:
     """Where the last block ends with its norm: as the one before does, else with the norm where it was found to end."""
     before, last = starts[-2:]
     length = last - before
     alike = np.array_equal(tokens[before + 1 : last], tokens[last + 1 : last + length])
-    closing = last + length if alike else found
+    closing = last + length if alike else cut_end
     return closing + 1 if closing < len(tokens) and _opens(tokens, vocabulary, closing) else None
 
 
@@ -88,7 +88,7 @@ def _first_start(tokens: IntArray, starts: list[int], ends: list[int]) -> int:
     return start if alike else starts[0]
 
 
-def _is_post_norm(tokens: IntArray, vocabulary: Vocabulary, first: int, end: int) -> bool:
+def _is_post_norm(tokens: IntArray, vocabulary: KernelVocabulary, first: int, end: int) -> bool:
     if (vocabulary.classes[tokens[end:]] == SAMPLE).any():
         return False
     tables = _tables(tokens, vocabulary, first)
@@ -96,7 +96,7 @@ def _is_post_norm(tokens: IntArray, vocabulary: Vocabulary, first: int, end: int
     return tables >= LEAST_TABLES or (embedded and has_pooler(tokens[end:], vocabulary))
 
 
-def _tables(tokens: IntArray, vocabulary: Vocabulary, norm: int) -> int:
+def _tables(tokens: IntArray, vocabulary: KernelVocabulary, norm: int) -> int:
     """Number of lookups whose results are summed right ahead of a norm: one more than the additions, at most."""
     low = norm
     while low > 0 and vocabulary.classes[tokens[low - 1]] in (EMBED, OTHER, VIEW):
@@ -108,7 +108,7 @@ def _tables(tokens: IntArray, vocabulary: Vocabulary, norm: int) -> int:
     return min(len(lookups), sums + 1)
 
 
-def has_pooler(behind: IntArray, vocabulary: Vocabulary) -> bool:
+def has_pooler(behind: IntArray, vocabulary: KernelVocabulary) -> bool:
     """Whether a product and at once a tanh are among the kernels behind a model's last norm."""
     work = behind[(vocabulary.classes[behind] != VIEW) & ~vocabulary.helpers[behind]].tolist()
     return any(

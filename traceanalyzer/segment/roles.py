@@ -23,26 +23,9 @@ from traceanalyzer.segment.tokens import (
     VIEW,
     ByteArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
-
-ROLES = (
-    *(
-        "norm",
-        "qkv_proj",
-        "rope",
-        "kv_write",
-        "attention",
-        "o_proj",
-        "router",
-        "moe_routing",
-        "moe_gate_up",
-        "moe_down",
-    ),
-    *("moe_combine", "gate_up", "down", "activation", "quantize", "communication", "copy", "embedding", "lm_head"),
-    *("sampler", "other"),
-)
-"""Every role there is."""
+from traceanalyzer.words import ROLES
 
 _WRITES = re.compile(r"scatter|index_put|index_copy|index_fill", re.IGNORECASE)
 """Index kernels that write somewhere instead of reading."""
@@ -51,9 +34,13 @@ _GATES = re.compile(r"(?i)^(?!.*(silu|swish|gelu|top_?k|rout|expert|moe)).*sigmo
 """Elementwise kernels that squash what gates a tensor, and are no activation of a feed-forward."""
 
 _LIKE_THE_LONGEST = 0.7
-"""Share of the longest product's time from which one may be lm_head; draft heads behind it are of its size."""
+"""Share of the longest product's time from which one may be lm_head: draft heads after it are of about its size.
+Chosen, not fitted."""
 
-_CODES = {role: code for code, role in enumerate(ROLES)}
+_NORM_REACH = 16
+"""Kernels to either side of a norm's heart that may be pieces of it. Chosen, not fitted."""
+
+_CODES: dict[str, int] = {role: code for code, role in enumerate(ROLES)}
 
 
 def role_codes(roles: list[str]) -> ByteArray:
@@ -61,12 +48,15 @@ def role_codes(roles: list[str]) -> ByteArray:
     return np.array([_CODES[role] for role in roles], dtype=np.int8)
 
 
-def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
+def block_roles(tokens: IntArray, vocabulary: KernelVocabulary) -> list[str]:
     """Return the role of each kernel of a block, in order of start.
 
     Products before the mixing of tokens project queries, keys and values, those after it up to the next norm or
     collective project its output. In the feed-forward the activation parts gate_up from down, and the expert
-    kernels are the gate_up half and the down half in order; a product ahead of the routing is the router.
+    kernels are the gate_up half and the down half in order; a product ahead of the routing is the router:
+
+        kernel  norm  gemm      rope  attn       gemm    norm  gemm     silu        gemm
+        role    norm  qkv_proj  rope  attention  o_proj  norm  gate_up  activation  down
     """
     own = tokens.tolist()
     block = _Block(
@@ -76,14 +66,9 @@ def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
         roles=[vocabulary.roles[token] for token in own],
     )
     mixing = block.at(MIXER) or block.at(POSITION)
-    end = mixing[-1] if mixing else -1
     products = block.at(GEMM)
-    for softmax in [p for p in mixing if vocabulary.unfused[own[p]]]:
-        around = [max((p for p in products if p < softmax), default=-1), *(p for p in products if p > softmax)][:2]
-        for p in around:
-            if p >= 0:
-                block.propose(p, "attention")
-                end = max(end, p)
+    end = _around_unfused(block, mixing, products, vocabulary)
+    # Up to the end of the mixing: projections to it, and in a decoder with two attentions the output of the first.
     for p in products:
         if p < end:
             block.propose(p, "o_proj" if _ends_attention(block, own, p, vocabulary) else "qkv_proj")
@@ -91,11 +76,25 @@ def block_roles(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
     output = _output_products(block, after, end) if mixing else []
     for p in output:
         block.propose(p, "o_proj")
+    # The rest of the products belong to the feed-forward. What is no product is placed last, by the products around it.
     _feed_forward(block, [p for p in after if p not in output], vocabulary)
     _experts(block)
     _fill(block, own, vocabulary)
     _between_products(block, vocabulary)
     return [role or "other" for role in block.roles]
+
+
+def _around_unfused(block: _Block, mixing: list[int], products: list[int], vocabulary: KernelVocabulary) -> int:
+    """Give the two products around an unfused softmax to attention; return where the mixing of tokens ends."""
+    end = mixing[-1] if mixing else -1
+    for softmax in mixing:
+        if vocabulary.unfused[block.tokens[softmax]]:
+            before = [p for p in products if p < softmax][-1:]
+            behind = [p for p in products if p > softmax][:1]
+            for p in before + behind:
+                block.propose(p, "attention")
+                end = max(end, p)
+    return end
 
 
 @dataclass(frozen=True)
@@ -110,12 +109,19 @@ class _Block:
     def at(self, *wanted: int) -> list[int]:
         return [p for p, kind in enumerate(self.classes) if kind in wanted]
 
+    def first_active(self, start: int) -> int | None:
+        return next((p for p in range(start, len(self.active)) if self.active[p]), None)
+
+    def assign(self, positions: list[int], role: str) -> None:
+        for position in positions:
+            self.roles[position] = role
+
     def propose(self, position: int, role: str) -> None:
         self.roles[position] = self.roles[position] or role
 
 
 def _output_products(block: _Block, after: list[int], end: int) -> list[int]:
-    """The output projection: products up to the next norm, collective or routing, but for a feed-forward's."""
+    """Return the output projection: products up to the next norm, collective or routing, but for a feed-forward's."""
     parting = (NORM, COMM, ROUTE, EXPERT)
     stop = next((p for p in range(end + 1, len(block.classes)) if block.classes[p] in parting), len(block.classes))
     near = [p for p in after if p < stop] or after[:1]  # a gated norm may stand ahead of it
@@ -125,7 +131,7 @@ def _output_products(block: _Block, after: list[int], end: int) -> list[int]:
     return near
 
 
-def _ends_attention(block: _Block, tokens: list[int], product: int, vocabulary: Vocabulary) -> bool:
+def _ends_attention(block: _Block, tokens: list[int], product: int, vocabulary: KernelVocabulary) -> bool:
     """Whether a product follows an attention and has a norm behind it: self attention ahead of cross attention."""
     near = (p for p in range(product - 1, -1, -1) if block.classes[p] in (NORM, MIXER))
     before = next(near, None)
@@ -135,7 +141,7 @@ def _ends_attention(block: _Block, tokens: list[int], product: int, vocabulary: 
     return vocabulary.mixers[tokens[before]] == "attention"
 
 
-def _feed_forward(block: _Block, products: list[int], vocabulary: Vocabulary) -> None:
+def _feed_forward(block: _Block, products: list[int], vocabulary: KernelVocabulary) -> None:
     products = [p for p in products if block.roles[p] is None]
     routed = block.at(ROUTE, EXPERT)
     if not routed:
@@ -155,7 +161,7 @@ def _feed_forward(block: _Block, products: list[int], vocabulary: Vocabulary) ->
         _up_and_down(block, products, "moe_gate_up", "moe_down")
 
 
-def _shared_gate(block: _Block, products: list[int], vocabulary: Vocabulary) -> int | None:
+def _shared_gate(block: _Block, products: list[int], vocabulary: KernelVocabulary) -> int | None:
     """The product to a single column that weighs the shared experts' output, ahead of them or behind.
 
     A sigmoid follows it at once; where that is fused into something later, it is a product behind their down
@@ -166,16 +172,24 @@ def _shared_gate(block: _Block, products: list[int], vocabulary: Vocabulary) -> 
         shared = len(rest) > 1 and any(block.active[rest[0] : rest[-1]])
         if shared and _GATES.search(vocabulary.names[block.tokens[_next(block, gate[0], vocabulary)]]):
             return gate[0]
-    active = next((p for p in range(products[0], len(block.active)) if block.active[p]), None) if products else None
-    later = [p for p in products if active is not None and p > active]
+    return _gate_after_down(block, products)
+
+
+def _gate_after_down(block: _Block, products: list[int]) -> int | None:
+    """The shared experts' gate where its sigmoid is fused away: the second of two products after the activation."""
+    active = block.first_active(products[0]) if products else None
+    if active is None:
+        return None
+    later = [p for p in products if p > active]
     before = products[: len(products) - len(later)]
     if len(later) != 2 or not before or any(block.active[later[0] : later[1]]):
         return None
+    # Gate and up as two runs of one kernel: the second is the up projection, not the down projection.
     separate = len(before) == 1 and block.tokens[before[0]] == block.tokens[later[0]]
     return None if separate or EXPERT in block.classes[before[0] : later[1]] else later[1]
 
 
-def _next(block: _Block, product: int, vocabulary: Vocabulary) -> int:
+def _next(block: _Block, product: int, vocabulary: KernelVocabulary) -> int:
     """The first kernel behind a product that does work of its own; the product where there is none."""
     behind = range(product + 1, len(block.tokens))
     return next((p for p in behind if block.classes[p] != VIEW and not vocabulary.helpers[block.tokens[p]]), product)
@@ -204,24 +218,22 @@ def _up_and_down(block: _Block, products: list[int], up: str, down: str) -> None
     """Products from the activation on go down, except that a separate up projection may follow the gate's."""
     if not products:
         return
-    active = next((p for p in range(products[0], len(block.active)) if block.active[p]), None)
+    active = block.first_active(products[0])
     if active is None:
+        # Nothing parts them: the last one of several goes down.
         if len(products) > 1:
-            for p in products[:-1]:
-                block.roles[p] = up
-            block.roles[products[-1]] = down
+            block.assign(products[:-1], up)
+            block.assign(products[-1:], down)
         return
     before, later = [p for p in products if p <= active], [p for p in products if p > active]
     separate = len(before) == 1 and len(later) > 1 and not any(block.active[active + 1 : later[-1]])
-    for p in before:
-        block.roles[p] = up
-    for p in later:
-        block.roles[p] = up if separate else down
-    if later:
-        block.roles[later[-1]] = down
+    block.assign(before, up)
+    block.assign(later[:-1], up if separate else down)
+    block.assign(later[-1:], down)
 
 
 def _experts(block: _Block) -> None:
+    # In order, half of the expert products go up and half down, the odd one up; a name that tells settles it.
     experts = block.at(EXPERT)
     unnamed = [p for p in experts if block.roles[p] is None]
     named_up = next((p for p in experts if block.roles[p] == "moe_gate_up"), None)
@@ -231,8 +243,9 @@ def _experts(block: _Block) -> None:
         block.roles[p] = "moe_down" if down else "moe_gate_up"
 
 
-def _fill(block: _Block, tokens: list[int], vocabulary: Vocabulary) -> None:
+def _fill(block: _Block, tokens: list[int], vocabulary: KernelVocabulary) -> None:
     """Give the pieces of an unfused norm its role, and a GEMM's helper that of its GEMM."""
+    # A norm that is not fused is a run of small kernels around the one that takes the root.
     for heart in [p for p, token in enumerate(tokens) if vocabulary.bare_norm[token]]:
         start = end = heart
         while start > 0 and block.classes[start - 1] in (OTHER, NORM, VIEW):
@@ -248,7 +261,7 @@ def _fill(block: _Block, tokens: list[int], vocabulary: Vocabulary) -> None:
             block.roles[p] = block.roles[p - 1]
 
 
-def _between_products(block: _Block, vocabulary: Vocabulary) -> None:
+def _between_products(block: _Block, vocabulary: KernelVocabulary) -> None:
     """What computes between gate_up and down is the activation, what sorts between router and experts routes."""
     for start, end, role in _stretches(block.roles):
         for p in range(start + 1, end):
@@ -260,15 +273,17 @@ def _between_products(block: _Block, vocabulary: Vocabulary) -> None:
 def _stretches(roles: list[str | None]) -> list[tuple[int, int, str]]:
     """The stretches from each gate_up to a down right behind it, and from the router to the first expert."""
     products = [(p, role) for p, role in enumerate(roles) if role in ("gate_up", "down")]
-    found = [(a, b, "activation") for (a, one), (b, two) in pairwise(products) if (one, two) == ("gate_up", "down")]
+    stretches = [(a, b, "activation") for (a, one), (b, two) in pairwise(products) if (one, two) == ("gate_up", "down")]
     router = next((p for p, role in enumerate(roles) if role == "router"), None)
     if router is not None:
         expert = next((p for p, role in enumerate(roles) if role == "moe_gate_up" and p > router), router)
-        found.append((router, expert, "moe_routing"))
-    return found
+        stretches.append((router, expert, "moe_routing"))
+    return stretches
 
 
-def outer_roles(tokens: IntArray, durations: IntArray, block_of: IntArray, vocabulary: Vocabulary) -> dict[int, str]:
+def outer_roles(
+    tokens: IntArray, durations: IntArray, block_of: IntArray, vocabulary: KernelVocabulary
+) -> dict[int, str]:
     """Return the role of each kernel of a step that is in no block, by its position.
 
     A gather ahead of a pass through the model is the embedding. Behind one, the longest matrix product is lm_head
@@ -278,16 +293,18 @@ def outer_roles(tokens: IntArray, durations: IntArray, block_of: IntArray, vocab
     """
     if block_of.max(initial=-1) < 0:
         return {position: vocabulary.roles[token] or "other" for position, token in enumerate(tokens.tolist())}
-    found: dict[int, str] = {}
+    roles: dict[int, str] = {}
     runs = _outside(block_of)
+    # Each run [kernels] lies between two blocks or at an end of the step; sampling parts what follows one pass from
+    # what precedes the next.
     for number, part in enumerate(runs):
         sampling = np.flatnonzero(vocabulary.classes[tokens[part]] == SAMPLE)
         last = int(sampling[-1]) + 1 if len(sampling) else 0
         turn = 0 if number == 0 else len(part) if number == len(runs) - 1 else last
         behind, ahead = part[:turn], part[turn:]
-        found.update(zip(behind.tolist(), _behind(tokens[behind], durations[behind], vocabulary), strict=True))
-        found.update(zip(ahead.tolist(), _ahead(tokens[ahead], vocabulary), strict=True))
-    return found
+        roles.update(zip(behind.tolist(), _behind(tokens[behind], durations[behind], vocabulary), strict=True))
+        roles.update(zip(ahead.tolist(), _ahead(tokens[ahead], vocabulary), strict=True))
+    return roles
 
 
 def _outside(block_of: IntArray) -> list[IntArray]:
@@ -303,7 +320,7 @@ def _outside(block_of: IntArray) -> list[IntArray]:
     return [outside[run == number] for number in range(count + 1) if number in (0, count) or (run == number).any()]
 
 
-def _ahead(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
+def _ahead(tokens: IntArray, vocabulary: KernelVocabulary) -> list[str]:
     """Roles ahead of a pass: its last gather is the embedding, and so are others by the same kernel."""
     roles = [vocabulary.roles[token] for token in tokens.tolist()]
     gathers = np.flatnonzero(vocabulary.classes[tokens] == EMBED)
@@ -315,27 +332,45 @@ def _ahead(tokens: IntArray, vocabulary: Vocabulary) -> list[str]:
     return [role or "other" for role in roles]
 
 
-def _behind(tokens: IntArray, durations: IntArray, vocabulary: Vocabulary) -> list[str]:
+def _behind(tokens: IntArray, durations: IntArray, vocabulary: KernelVocabulary) -> list[str]:
+    """Roles after a pass: its longest product is lm_head, what computes after that the sampler.
+
+    Args:
+        tokens, durations: token and ns of each kernel, [kernels].
+        vocabulary: what the tokens are.
+    """
     classes = vocabulary.classes[tokens]
-    roles: list[str | None] = [vocabulary.roles[token] for token in tokens.tolist()]
-    products = np.flatnonzero(classes == GEMM)
-    if SAMPLE not in classes and has_pooler(tokens, vocabulary):
-        products = products[:0]
-    times = durations[products]
-    head = int(products[(times >= _LIKE_THE_LONGEST * times.max()).argmax()]) if len(products) else -1
+    head = _lm_head(tokens, durations, vocabulary)
+    roles: list[str] = []
     for position, token in enumerate(tokens.tolist()):
         if position == head:
-            roles[position] = "lm_head"
+            role = "lm_head"
         elif classes[position] == EMBED:
-            roles[position] = "copy"
-        elif roles[position] is None:
-            bare = vocabulary.bare_norm[token] or position < head
-            roles[position] = "norm" if bare and _near_norm(position, tokens, vocabulary) else None
-            if roles[position] is None and position > head >= 0:
-                roles[position] = "sampler"
-    return [role or "other" for role in roles]
+            role = "copy"
+        else:
+            role = vocabulary.roles[token] or _unnamed_after(position, head, tokens, vocabulary)
+        roles.append(role)
+    return roles
 
 
-def _near_norm(position: int, tokens: IntArray, vocabulary: Vocabulary) -> bool:
-    near = tokens[max(position - 16, 0) : position + 17]
+def _lm_head(tokens: IntArray, durations: IntArray, vocabulary: KernelVocabulary) -> int:
+    """Position of lm_head: the first product of about the longest one's time; -1 where there is none."""
+    classes = vocabulary.classes[tokens]
+    products = np.flatnonzero(classes == GEMM)
+    if not len(products) or (SAMPLE not in classes and has_pooler(tokens, vocabulary)):
+        return -1
+    times = durations[products]
+    return int(products[(times >= _LIKE_THE_LONGEST * times.max()).argmax()])
+
+
+def _unnamed_after(position: int, head: int, tokens: IntArray, vocabulary: KernelVocabulary) -> str:
+    """Role of a kernel after a pass that its name does not tell: a piece of the final norm, or of the sampler."""
+    may_norm = vocabulary.bare_norm[tokens[position]] or position < head
+    if may_norm and _near_norm(position, tokens, vocabulary):
+        return "norm"
+    return "sampler" if position > head >= 0 else "other"
+
+
+def _near_norm(position: int, tokens: IntArray, vocabulary: KernelVocabulary) -> bool:
+    near = tokens[max(position - _NORM_REACH, 0) : position + _NORM_REACH + 1]
     return bool(vocabulary.bare_norm[near].any())

@@ -9,37 +9,51 @@ import polars as pl
 
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment.cut import Cut
-from traceanalyzer.segment.roles import ROLES
 from traceanalyzer.segment.segmentation_result import BLOCK_SCHEMA, STEP_SCHEMA, Segmentation
-from traceanalyzer.segment.steps import Step
+from traceanalyzer.segment.steps import StepEvents
 from traceanalyzer.segment.tokens import ByteArray, IntArray
+from traceanalyzer.words import ROLES
 
 _STRAY_SHARE = 0.1
-"""Kernel time of a step that stray early events may have at most."""
+"""Kernel time of a step that stray early events may have at most. Chosen, not fitted."""
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
-    """A step with its blocks; `rows` are its events' rows in the whole frame, `kinds` and `variants` by block."""
+class StepContent:
+    """What a step is made of; steps with the same kernels and blocks share it.
 
-    device: int | None
-    number: int
-    step: Step
-    cut: Cut
-    rows: IntArray
+    Attributes:
+        roles: positions in ROLES, one per event of the step.
+        kinds: kind of each block; None where nothing sets it apart.
+        variants: letter of each block.
+        period: blocks after which the variants repeat; None where they never do.
+    """
+
     roles: ByteArray
     kinds: tuple[str | None, ...]
     variants: tuple[str, ...]
     period: int | None
 
 
-def assemble(events: pl.DataFrame, placements: list[Placement], warnings: tuple[TraceWarning, ...]) -> Segmentation:
+@dataclass(frozen=True, eq=False)
+class PlacedStep:
+    """A step with its blocks; `rows` are its events' rows in the whole frame."""
+
+    device: int | None
+    number: int
+    step: StepEvents
+    cut: Cut
+    rows: IntArray
+    content: StepContent
+
+
+def assemble(events: pl.DataFrame, placements: list[PlacedStep], warnings: tuple[TraceWarning, ...]) -> Segmentation:
     """Build the frames; `events` keeps its rows and order."""
     placed = _place(events, placements)
     return Segmentation(_steps(placed, placements), _blocks(placed, placements), placed, warnings)
 
 
-def _place(events: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
+def _place(events: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
     length = len(events)
     step = np.full(length, -1, dtype=np.int32)
     block = np.full(length, -1, dtype=np.int32)
@@ -53,7 +67,7 @@ def _place(events: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
         first = int(inside.argmax()) if inside.any() else len(rows)
         before = np.arange(len(rows)) < first
         section[rows] = np.where(inside, 2, np.where(before, 1, 3)) if cut.count else 0
-        role[rows] = placement.roles
+        role[rows] = placement.content.roles
     names = pl.Series([None, "prologue", "block", "epilogue"], dtype=pl.String)
     return events.drop("launch_thread", "launch_id").with_columns(
         step=pl.Series(step).replace(-1, None),
@@ -91,10 +105,16 @@ def _sums(placed: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     )
 
 
-def _blocks(placed: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
+def _blocks(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
     facts = pl.DataFrame(
         [
-            (placement.device, placement.number, block, placement.variants[block], placement.kinds[block])
+            (
+                placement.device,
+                placement.number,
+                block,
+                placement.content.variants[block],
+                placement.content.kinds[block],
+            )
             for placement in placements
             for block in range(placement.cut.count)
         ],
@@ -106,7 +126,7 @@ def _blocks(placed: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
     return joined.select(pl.col(name).cast(dtype) for name, dtype in BLOCK_SCHEMA.items())
 
 
-def _steps(placed: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
+def _steps(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
     start, dur = placed["start_ns"].to_numpy(), placed["dur_ns"].to_numpy()
     facts = pl.DataFrame(
         [
@@ -121,7 +141,7 @@ def _steps(placed: pl.DataFrame, placements: list[Placement]) -> pl.DataFrame:
                 placement.step.tokens,
                 placement.step.kv_tokens,
                 placement.cut.count,
-                placement.period,
+                placement.content.period,
                 placement.cut.method if placement.cut.count else None,
                 placement.cut.confidence if placement.cut.count else None,
                 _start(start[placement.rows], dur[placement.rows]),

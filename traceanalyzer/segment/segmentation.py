@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from traceanalyzer.problems import TraceWarning
-from traceanalyzer.segment import segmentation_cache as kept
+from traceanalyzer.segment import segmentation_cache
 from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.confidence import in_a_trace
@@ -22,11 +22,11 @@ from traceanalyzer.segment.embedded_shapes import read_embeddings, tell_phases
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
 from traceanalyzer.segment.roles import block_roles, outer_roles, role_codes
-from traceanalyzer.segment.segment_frames import Placement, assemble
+from traceanalyzer.segment.segment_frames import PlacedStep, StepContent, assemble
 from traceanalyzer.segment.segmentation_result import Segmentation
 from traceanalyzer.segment.steps import (
     Mark,
-    Step,
+    StepEvents,
     marks_for,
     place_by_threads,
     read_marks,
@@ -43,7 +43,7 @@ from traceanalyzer.segment.tokens import (
     BoolArray,
     ByteArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
     encode,
 )
 from traceanalyzer.segment.truncated import (
@@ -52,7 +52,7 @@ from traceanalyzer.segment.truncated import (
     is_beginning,
     truncate,
 )
-from traceanalyzer.segment.variants import Labels, tell_apart
+from traceanalyzer.segment.variants import VariantLabels, tell_apart
 from traceanalyzer.trace import Trace
 
 _COMPUTING = (GEMM, EXPERT, MIXER, NORM)
@@ -66,11 +66,11 @@ def segment(trace: Trace) -> Segmentation:
     Each device is segmented on its own; in a CPU-only trace leaf ops stand in for kernels.
     """
     if trace not in _CACHE:
-        found = kept.load(trace)
-        if found is None:
-            found = cut_up(trace)
-            kept.keep(trace, found)
-        _CACHE[trace] = found
+        cut = segmentation_cache.load(trace)
+        if cut is None:
+            cut = cut_up(trace)
+            segmentation_cache.keep(trace, cut)
+        _CACHE[trace] = cut
     return _CACHE[trace]
 
 
@@ -86,18 +86,18 @@ def cut_up(trace: Trace, *, modules: bool = True) -> Segmentation:
     marks = read_marks(trace)
     embeddings = read_embeddings(trace)
     layers = read_layers(trace) if modules else None
-    placements: list[Placement] = []
+    placements: list[PlacedStep] = []
     warnings: list[TraceWarning] = []
     for device in sorted(events["device"].unique().to_list(), key=lambda d: -1 if d is None else d):
         own = pl.col("device").is_null() if device is None else pl.col("device") == device
         where = np.flatnonzero(events.select(own.fill_null(False)).to_series().to_numpy())
         cutter = _Cutter(events[where], tokens[where], vocabulary, layers)
-        steps, found = cutter.steps(marks)
-        warnings.extend(found)
+        steps, doubts = cutter.steps(marks)
+        warnings.extend(doubts)
         steps = tell_phases(steps, embeddings, cutter.events)
-        placed, found = cutter.place(steps, device, where)
+        placed, doubts = cutter.place(steps, device, where)
         placements.extend(placed)
-        warnings.extend(found)
+        warnings.extend(doubts)
     return assemble(events, placements, tuple(warnings))
 
 
@@ -107,17 +107,17 @@ class _Cutter:
 
     events: pl.DataFrame
     tokens: IntArray
-    vocabulary: Vocabulary
+    vocabulary: KernelVocabulary
     layers: pl.DataFrame | None
     serving: frozenset[int] = frozenset()
 
-    def steps(self, marks: list[Mark]) -> tuple[list[Step], list[TraceWarning]]:
+    def steps(self, marks: list[Mark]) -> tuple[list[StepEvents], list[TraceWarning]]:
         """Return the device's steps in order of time."""
         events, tokens = self.events, self.tokens
         warnings: list[TraceWarning] = []
         leading, stray = unlaunched(events)
         launched = len(leading) + len(stray) < len(events)
-        steps: list[Step] = []
+        steps: list[StepEvents] = []
         if marks and launched:
             threads = set(events["launch_thread"].drop_nulls().unique().to_list())
             steps = place_by_threads(events, marks_for(marks, threads))
@@ -139,13 +139,13 @@ class _Cutter:
             if not launched:
                 leading = leading[:0]
         if len(leading) and self._computes(leading):
-            steps.insert(0, Step(leading, steps[0].source if steps else "inferred", complete=False))
+            steps.insert(0, StepEvents(leading, steps[0].source if steps else "inferred", complete=False))
         return self._judge_last(steps), warnings
 
     def _computes(self, where: IntArray) -> bool:
         return bool(np.isin(self.vocabulary.classes[self.tokens[where]], _COMPUTING).any())
 
-    def _judge_last(self, steps: list[Step]) -> list[Step]:
+    def _judge_last(self, steps: list[StepEvents]) -> list[StepEvents]:
         """Call the last step incomplete where it is the beginning of an earlier one."""
         if len(steps) < 2 or not steps[-1].complete:
             return steps
@@ -161,13 +161,13 @@ class _Cutter:
             return [*steps[:-1], replace(steps[-1], complete=False)]
         return steps
 
-    def _chains(self, steps: list[Step]) -> list[IntArray | None]:
+    def _chains(self, steps: list[StepEvents]) -> list[IntArray | None]:
         """The batch that each event of each step works for; a cut-off step has those of the whole one before it."""
         streams, start, dur = (self.events[name].fill_null(-1).to_numpy() for name in ("stream", "start_ns", "dur_ns"))
         if len(np.unique(streams)) < 2:
             return [None] * len(steps)
         second: int | None = None
-        found: list[IntArray | None] = []
+        by_step: list[IntArray | None] = []
         for step in steps:
             at = step.events
             chain = chains(streams[at], start[at], dur[at], self.vocabulary.classes[self.tokens[at]])
@@ -175,10 +175,10 @@ class _Cutter:
                 second = None if chain is None else int(streams[at][chain.argmax()])
             elif second is not None:
                 chain = np.where(streams[at] == second, 1, 0).astype(np.int64)
-            found.append(chain)
-        return found
+            by_step.append(chain)
+        return by_step
 
-    def _group(self, step: Step, chain: IntArray | None) -> IntArray:
+    def _group(self, step: StepEvents, chain: IntArray | None) -> IntArray:
         """The batch of each event of a step, and -1 on streams without any work of the model, which are strangers'."""
         batch = np.zeros(len(step.events), dtype=np.int64) if chain is None else chain
         return np.where(self.working[step.events], batch, -1)
@@ -190,55 +190,49 @@ class _Cutter:
         return np.isin(streams, np.unique(streams[np.isin(self.vocabulary.classes[self.tokens], _COMPUTING)]))
 
     def place(
-        self, steps: list[Step], device: int | None, where: IntArray
-    ) -> tuple[list[Placement], list[TraceWarning]]:
+        self, steps: list[StepEvents], device: int | None, where: IntArray
+    ) -> tuple[list[PlacedStep], list[TraceWarning]]:
         """Cut every step into blocks and give every event its place."""
         solved = self._solve(steps)
-        labels = Labels()
-        placed = []
+        labels = VariantLabels()
         by_shape: dict[bytes, list[int]] = defaultdict(list)
         for number, (step, cut) in enumerate(zip(steps, solved, strict=True)):
             by_shape[self.tokens[step.events].tobytes() + cut.block_of.tobytes()].append(number)
-        detail: dict[int, tuple[ByteArray, tuple[str | None, ...], list[str], int | None]] = {}
+        content: dict[int, StepContent] = {}
         for numbers in by_shape.values():
-            found = self._describe(steps, numbers, solved[numbers[0]], labels)
-            for number in numbers:
-                detail[number] = found
-        for number, (step, cut) in enumerate(zip(steps, solved, strict=True)):
-            roles, kinds, variants, period = detail[number]
-            placed.append(
-                Placement(device, number, step, cut, where[step.events], roles, kinds, tuple(variants), period)
-            )
+            shared = self._describe(steps, numbers, solved[numbers[0]], labels)
+            content |= dict.fromkeys(numbers, shared)
+        placed = [
+            PlacedStep(device, number, step, cut, where[step.events], content[number])
+            for number, (step, cut) in enumerate(zip(steps, solved, strict=True))
+        ]
         return placed, self._warnings(steps, solved)
 
-    def _solve(self, steps: list[Step]) -> list[Cut]:
+    def _solve(self, steps: list[StepEvents]) -> list[Cut]:
         """Find the blocks of each distinct kernel sequence once.
 
         A doubtful step follows a clearer one of its kind, a cut-off step the one it begins like.
         """
-        known: dict[bytes, Cut] = {}
         shapes = {self.tokens[step.events].tobytes() for step in steps}
         self.serving = frozenset().union(
             *(serving_tokens(np.frombuffer(shape, dtype=np.int64), self.vocabulary) for shape in shapes)
         )
         own_chains = self._chains(steps)
+        # Two steps are solved as one where both their kernels and the batch of each kernel agree.
         keys = [
             self.tokens[step.events].tobytes() + (b"" if chain is None else chain.tobytes())
             for step, chain in zip(steps, own_chains, strict=True)
         ]
-        distinct: dict[bytes, Peer] = {}
-        for step, chain, key in zip(steps, own_chains, keys, strict=True):
-            if step.complete and key not in distinct:
-                own = self.tokens[step.events]
-                distinct[key] = Peer(own, self._group(step, chain), self._cut(own, chain))
-        whole = [
-            replace(peer, cut=cut) for peer, cut in zip(distinct.values(), consult([*distinct.values()]), strict=True)
-        ]
-        known = {key: peer.cut for key, peer in zip(distinct, whole, strict=True)}
+        # Whole steps come first: a cut-off step can only follow one whose blocks are settled.
+        distinct = self._whole_steps(steps, own_chains, keys)
+        settled = consult([*distinct.values()])
+        whole = [replace(peer, cut=cut) for peer, cut in zip(distinct.values(), settled, strict=True)]
+        known: dict[bytes, Cut] = {key: peer.cut for key, peer in zip(distinct, whole, strict=True)}
         solved: list[Cut] = []
         for step, chain, key in zip(steps, own_chains, keys, strict=True):
             own = self.tokens[step.events]
             if not step.complete and step.label is None and step is steps[0]:
+                # What precedes the first marker is the end of a step: it has no beginning to count blocks from.
                 solved.append(no_blocks(len(own)))
                 continue
             if key not in known:
@@ -247,12 +241,23 @@ class _Cutter:
             solved.append(self._by_modules(step, cut) or replace(cut, confidence=in_a_trace(cut.confidence)))
         return solved
 
+    def _whole_steps(
+        self, steps: list[StepEvents], own_chains: list[IntArray | None], keys: list[bytes]
+    ) -> dict[bytes, Peer]:
+        """Return the complete steps, one per key, each cut up on its own."""
+        distinct: dict[bytes, Peer] = {}
+        for step, chain, key in zip(steps, own_chains, keys, strict=True):
+            if step.complete and key not in distinct:
+                own = self.tokens[step.events]
+                distinct[key] = Peer(own, self._group(step, chain), self._cut(own, chain))
+        return distinct
+
     def _cut(self, own: IntArray, chain: IntArray | None) -> Cut:
         if chain is None:
             return find_blocks(own, self.vocabulary, self.serving)
         return find_batches(own, chain, self.vocabulary, self.serving)
 
-    def _by_modules(self, step: Step, cut: Cut) -> Cut | None:
+    def _by_modules(self, step: StepEvents, cut: Cut) -> Cut | None:
         if self.layers is None or self.layers.is_empty():
             return None
         launch = self.events["launch_ns"].gather(step.events)
@@ -267,10 +272,8 @@ class _Cutter:
             return None
         return Cut(block_of, int(block_of.max()) + 1, 1.0, "modules")
 
-    def _describe(
-        self, steps: list[Step], numbers: list[int], cut: Cut, labels: Labels
-    ) -> tuple[ByteArray, tuple[str | None, ...], list[str], int | None]:
-        """Roles, kinds, variants and period of the steps that share a kernel sequence."""
+    def _describe(self, steps: list[StepEvents], numbers: list[int], cut: Cut, labels: VariantLabels) -> StepContent:
+        """Return what the steps that share a kernel sequence are made of."""
         step = steps[numbers[0]]
         own = self.tokens[step.events]
         all_durations = self.events["dur_ns"].to_numpy()
@@ -288,9 +291,10 @@ class _Cutter:
             roles[order[bounds[number] : bounds[number + 1]]] = memo[key]
         outer = outer_roles(own, durations, cut.block_of, self.vocabulary)
         roles[list(outer)] = role_codes(list(outer.values()))
-        return roles, apart.kinds, [labels(step.phase, key) for key in apart.keys], apart.period
+        variants = tuple(labels(step.phase, key) for key in apart.keys)
+        return StepContent(roles, apart.kinds, variants, apart.period)
 
-    def _warnings(self, steps: list[Step], solved: list[Cut]) -> list[TraceWarning]:
+    def _warnings(self, steps: list[StepEvents], solved: list[Cut]) -> list[TraceWarning]:
         warnings = []
         bare = [
             step
@@ -325,7 +329,7 @@ def _members(cut: Cut) -> tuple[IntArray, list[int]]:
     return order, bounds
 
 
-def _adopt(steps: list[Step], stray: IntArray) -> list[Step]:
+def _adopt(steps: list[StepEvents], stray: IntArray) -> list[StepEvents]:
     """Give events without a launch to the step of the event before them."""
     if not len(stray) or not steps:
         return steps
@@ -345,8 +349,8 @@ def _adopt(steps: list[Step], stray: IntArray) -> list[Step]:
 
 
 def _join_lead(
-    steps: list[Step], leading: IntArray, tokens: IntArray, vocabulary: Vocabulary
-) -> tuple[list[Step], IntArray]:
+    steps: list[StepEvents], leading: IntArray, tokens: IntArray, vocabulary: KernelVocabulary
+) -> tuple[list[StepEvents], IntArray]:
     """What was launched before the first marker is a partial step, with what came ahead of any launch, if it computes.
 
     Returns the steps and the events without a launch that are still to be placed.

@@ -20,17 +20,17 @@ from traceanalyzer.trace import Trace
 
 _NAME = "segmentation"
 _PACKAGE = Path(__file__).parent.parent
-_DECIDES = ("segment", "names", "trace.py", "read/event_schema.py")
+_DECIDES = ("segment", "names", "words.py", "trace.py", "read/event_schema.py")
 """Code that a segmentation follows from: a change of any of it makes what was kept out of date."""
 
 
 def load(trace: Trace) -> Segmentation | None:
     """Return the segmentation kept with a trace, or null where there is none of this version."""
     version = algorithm_version()
-    found = trace.derived.read(_NAME, version) if trace.derived is not None and version is not None else None
-    if found is None:
+    entry = trace.derived.read(_NAME, version) if trace.derived is not None and version is not None else None
+    if entry is None:
         return None
-    tables, facts = found
+    tables, facts = entry
     events = trace.device_events
     try:
         warnings = msgspec.json.decode(facts, type=tuple[TraceWarning, ...])
@@ -43,13 +43,13 @@ def load(trace: Trace) -> Segmentation | None:
     return Segmentation(steps, blocks, events.hstack(places), warnings)
 
 
-def keep(trace: Trace, found: Segmentation) -> None:
+def keep(trace: Trace, cut: Segmentation) -> None:
     """Keep a segmentation with its trace, where that can be done."""
     version = algorithm_version()
     if trace.derived is None or version is None:
         return
-    tables = {"steps": found.steps, "blocks": found.blocks, "places": found.events.select(list(PLACEMENT_SCHEMA))}
-    trace.derived.write(_NAME, version, tables, msgspec.json.encode(found.warnings))
+    tables = {"steps": cut.steps, "blocks": cut.blocks, "places": cut.events.select(list(PLACEMENT_SCHEMA))}
+    trace.derived.write(_NAME, version, tables, msgspec.json.encode(cut.warnings))
 
 
 @cache
@@ -73,7 +73,7 @@ def _sources(path: Path) -> list[Path]:
     Raises:
         OSError: there is none, as in an installation without sources.
     """
-    found = [path] if path.is_file() else list(path.rglob("*.py"))
-    if not found:
+    sources = [path] if path.is_file() else list(path.rglob("*.py"))
+    if not sources:
         raise FileNotFoundError(str(path))
-    return found
+    return sources

@@ -19,7 +19,14 @@ from traceanalyzer.segment.tokens import BoolArray, IntArray
 from traceanalyzer.trace import Trace
 
 _LEAST_SHARE = 0.1
-"""Share of a device's events that a thread must have launched to be an engine of its own."""
+"""Share of a device's events that a thread must have launched to be an engine of its own.
+Chosen, not fitted: two engines that share a device each launch far more, helper threads far less."""
+_GRAPH_FROM = 8
+"""Events of one launch above which it was a graph's, whatever the call is named. Chosen, not fitted."""
+_MOST_SHAPES = 64
+"""Distinct kernel sequences from which on windows are not searched for several steps; bounds the work."""
+_NEVER = 2**62
+"""Later than any event, in ns; negative, before any."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepEvents:
     """A step before its blocks are known. `events` are positions within the device's events."""
 
     events: IntArray
@@ -74,7 +81,7 @@ def with_launches(trace: Trace) -> pl.DataFrame:
         .join(launches, on="correlation", how="left", maintain_order="left")
         .with_columns(
             graph=pl.col("calls_graph").fill_null(False)
-            | (pl.col("correlation").is_not_null() & (pl.len().over("correlation", "device") > 8)),
+            | (pl.col("correlation").is_not_null() & (pl.len().over("correlation", "device") > _GRAPH_FROM)),
             launch_id=pl.col("correlation"),
         )
         .drop("calls_graph")
@@ -97,9 +104,9 @@ def read_marks(trace: Trace) -> list[Mark]:
 
 
 def _annotated(trace: Trace) -> list[Mark]:
-    found = _host_events(trace, ("user_annotation", "cpu_op"), ANNOTATION_PATTERN)
+    events = _host_events(trace, ("user_annotation", "cpu_op"), ANNOTATION_PATTERN)
     marks = []
-    for start, dur, name, thread in found.iter_rows():
+    for start, dur, name, thread in events.iter_rows():
         marker = read_marker(name)
         if marker is not None:
             marks.append(Mark(start, start + dur, name, thread, marker))
@@ -107,8 +114,8 @@ def _annotated(trace: Trace) -> list[Mark]:
 
 
 def _python(trace: Trace) -> list[Mark]:
-    found = _host_events(trace, ("python_function",), PYTHON_PATTERN)
-    rows = [(python_rank(name), start, dur, name, thread) for start, dur, name, thread in found.iter_rows()]
+    events = _host_events(trace, ("python_function",), PYTHON_PATTERN)
+    rows = [(python_rank(name), start, dur, name, thread) for start, dur, name, thread in events.iter_rows()]
     ranks = [row[0] for row in rows if row[0] is not None]
     best = min(ranks, default=None)
     return [
@@ -167,7 +174,7 @@ def marks_for(marks: list[Mark], threads: set[str]) -> list[Mark]:
     return own or marks
 
 
-def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
+def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
     """Give every launched event to a mark, where engines share a device to one of the thread that launched it.
 
     Two engines in one process launch at the same time, from a thread each: then the marks of a thread are its
@@ -178,19 +185,19 @@ def place_by_threads(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
     marked = sorted({mark.thread for mark in marks})
     code = {thread: number for number, thread in enumerate(marked)}
     starts = np.array([mark.start for mark in marks], dtype=np.int64)
-    before = np.searchsorted(starts, events["launch_ns"].fill_null(-(2**62)).to_numpy(), side="right") - 1
+    before = np.searchsorted(starts, events["launch_ns"].fill_null(-_NEVER).to_numpy(), side="right") - 1
     nearest = np.array([code[mark.thread] for mark in marks])[np.maximum(before, 0)]
     launching = events["launch_thread"].replace_strict(code, default=-1, return_dtype=pl.Int64).to_numpy()
     owner = np.where(launching >= 0, launching, nearest)
     shares = np.bincount(owner[events["launch_thread"].is_not_null().to_numpy()], minlength=len(marked))
     if shares.min() < _LEAST_SHARE * shares.sum():
         return place_by_marks(events, marks)
-    steps: list[Step] = []
+    steps: list[StepEvents] = []
     for thread, number in code.items():
         where = np.flatnonzero(owner == number)
         own = place_by_marks(events[where], [mark for mark in marks if mark.thread == thread])
         steps += [replace(step, events=where[step.events]) for step in own]
-    return sorted(steps, key=lambda step: step.window or (-(2**62), 0))
+    return sorted(steps, key=lambda step: step.window or (-_NEVER, 0))
 
 
 def _at_once(marks: list[Mark]) -> bool:
@@ -198,12 +205,12 @@ def _at_once(marks: list[Mark]) -> bool:
     return any(two.start < one.end and one.thread != two.thread for one, two in pairwise(marks))
 
 
-def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
+def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
     """Give every launched event to the mark whose window holds its launch; windows run to the next mark.
 
-    Python frames that launched nothing are no steps. Events without a launch are left to `orphans`.
+    Python frames that launched nothing are no steps. Events without a launch are left to `unlaunched`.
     """
-    launch = events["launch_ns"].fill_null(-(2**62)).to_numpy()
+    launch = events["launch_ns"].fill_null(-_NEVER).to_numpy()
     launched = events["launch_ns"].is_not_null().to_numpy()
     starts = np.array([mark.start for mark in marks], dtype=np.int64)
     if marks and marks[0].marker.source == "python":
@@ -214,6 +221,8 @@ def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
         starts = starts[busy]
     if not marks:
         return []
+    # index[e] is the mark of event e: -1 before the first mark, -2 without a launch. Sorted by it, each mark's events
+    # are one stretch; the sort is stable, so they stay in order of time.
     index = np.searchsorted(starts, launch, side="right") - 1
     index[~launched] = -2
     steps = []
@@ -221,14 +230,14 @@ def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[Step]:
     bounds = np.searchsorted(index[order], np.arange(-1, len(marks) + 1))
     early = order[bounds[0] : bounds[1]]
     if len(early):
-        steps.append(Step(early, marks[0].marker.source, complete=False))
+        steps.append(StepEvents(early, marks[0].marker.source, complete=False))
     for number, mark in enumerate(marks):
         own = order[bounds[number + 1] : bounds[number + 2]]
-        following = int(starts[number + 1]) if number + 1 < len(marks) else 2**62
+        following = int(starts[number + 1]) if number + 1 < len(marks) else _NEVER
         if len(own):
             marker = mark.marker
             steps.append(
-                Step(
+                StepEvents(
                     own,
                     marker.source,
                     mark.label,
@@ -256,7 +265,7 @@ def unlaunched(events: pl.DataFrame) -> tuple[IntArray, IntArray]:
     return leading, missing[missing > first]
 
 
-def split_unmarked(steps: list[Step], tokens: IntArray, computes: BoolArray) -> list[Step]:
+def split_unmarked(steps: list[StepEvents], tokens: IntArray, computes: BoolArray) -> list[StepEvents]:
     """Split off steps that follow a marked one in its window but lack a marker of their own.
 
     An engine writes its marker when the step ends; a profiler stopped before leaves only the kernels. Such a
@@ -270,10 +279,10 @@ def split_unmarked(steps: list[Step], tokens: IntArray, computes: BoolArray) -> 
     shapes = {tokens[step.events].tobytes() for step in steps if step.complete and step.phase != "dummy"}
     known = [np.frombuffer(shape, dtype=np.int64) for shape in shapes]
     known = [shape for shape in known if computes[shape].any()]
-    result: list[Step] = []
+    result: list[StepEvents] = []
     for step in steps:
         own = tokens[step.events]
-        pieces = _pieces(own, known) if step.label is not None and len(known) < 64 else []
+        pieces = _pieces(own, known) if step.label is not None and len(known) < _MOST_SHAPES else []
         if len(pieces) < 2:
             result.append(step)
             continue
@@ -284,7 +293,7 @@ def split_unmarked(steps: list[Step], tokens: IntArray, computes: BoolArray) -> 
             if number == 0:
                 result.append(replace(step, events=events))
             else:
-                result.append(Step(events, step.source, complete=whole))
+                result.append(StepEvents(events, step.source, complete=whole))
     return result
 
 

@@ -16,11 +16,12 @@ from traceanalyzer.segment.tokens import (
     NORM,
     ByteArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 _LEAST_OVERLAP = 0.3
-"""Share of a stream's kernels that must run while the other stream's do; a path that hops has next to none."""
+"""Share of a stream's kernels that must run while the other stream's do; a path that hops has next to none.
+Chosen, not fitted."""
 _WORK = (NORM, GEMM, EXPERT, MIXER, COMM)
 """Kernels whose overlap counts. One batch computes while the other communicates, so collectives are among them."""
 
@@ -55,7 +56,7 @@ def chains(stream: IntArray, start: IntArray, dur: IntArray, classes: ByteArray)
     return np.where(stream == two, 1, 0).astype(np.int64)
 
 
-def find_batches(tokens: IntArray, chain: IntArray, vocabulary: Vocabulary, known: frozenset[int]) -> Cut:
+def find_batches(tokens: IntArray, chain: IntArray, vocabulary: KernelVocabulary, known: frozenset[int]) -> Cut:
     """Find the blocks of each batch on its own; a layer's come one after the other, the first batch's first.
 
     What the longest has ahead of and behind its blocks is done for all: it surrounds the blocks of the others, too.
@@ -96,7 +97,11 @@ def _around(where: IntArray, cut: Cut) -> tuple[IntArray, IntArray]:
 
 
 def _inside(
-    tokens: IntArray, own: IntArray, around: tuple[IntArray, IntArray], vocabulary: Vocabulary, known: frozenset[int]
+    tokens: IntArray,
+    own: IntArray,
+    around: tuple[IntArray, IntArray],
+    vocabulary: KernelVocabulary,
+    known: frozenset[int],
 ) -> Cut:
     """Blocks of a batch that runs between the start and the end of a step that are another's."""
     ahead, behind = around

@@ -47,18 +47,20 @@ _NO_WORK = re.compile(
     r"|lift_fresh|resolve_conj|resolve_neg|expand|reshape|permute|transpose|t|unsqueeze|squeeze|flatten|unflatten"
     r"|split|split_with_sizes|chunk|unbind|_unsafe_view|_reshape_alias|movedim|to|item|_local_scalar_dense)$"
 )
+_LINEAR = re.compile(r"delta|gdn|kda|gla|lightning|linear_att|rwkv", re.IGNORECASE)
+_ADDS = re.compile(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel")
 _NEAR = 4
-"""Events to either side of a softmax in which its matrix products are looked for."""
+"""Events to either side of a softmax in which its matrix products are looked for. Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class KernelVocabulary:
     """What is known of each token.
 
     Attributes:
         names: normalised name.
-        roles: role that the name settles, or null.
-        mixers: what mixes tokens in it (``attention``, ``mamba``, ``linear``), or null.
+        roles: role that the name settles, or None.
+        mixers: what mixes tokens in it (``attention``, ``mamba``, ``linear``), or None.
         classes: one of the classes above.
         activates: whether it applies the feed-forward's activation (fused into a GEMM or not).
         bare_norm: whether it is the heart of a norm made of several elementwise kernels.
@@ -97,29 +99,50 @@ class _Word:
 def _read(name: str) -> _Word:
     kernel = names.parse(name)
     role = names.role_hint(kernel)
+    kind = _class(name, kernel, role)
+    fused = f"{kernel.epilogue or ''} {kernel.fused_ops or ''}"
+    elementwise = kernel.kind == "elementwise"
+    return _Word(
+        role=role,
+        mixer=_mixer(name, kernel) if kind == MIXER else None,
+        kind=kind,
+        activates=kind == ACT or (kind in (GEMM, EXPERT) and bool(_FUSED_ACTIVATION.search(fused))),
+        bare_norm=kind == NORM and _is_bare_norm(name, kernel, role),
+        helper=kernel.kind == "gemm_helper",
+        adds=elementwise and bool(_ADDS.search(name)),
+        sorts=kernel.kind == "sort",
+        softmax=kind == OTHER and "softmax" in name.lower(),
+    )
+
+
+def _plain_class(kernel: names.KernelName, role: str | None) -> int:
+    """The class by the kernel's kind alone; a mixture of experts' kernels are told by family and role."""
     kind = _CLASS_OF_KIND.get(kernel.kind, OTHER)
-    bare = False
     if kind == GEMM and kernel.family == "moe_gemm":
-        kind = EXPERT
-    elif kind == OTHER and role == "moe_combine":
-        kind = COMBINE
-    elif kind in (COMM, OTHER, POSITION, ACT) and _FUSED_NORM.search(name):
-        bare = kind == OTHER and bool(_NORM_CORE.search(name)) and not name.startswith("triton_")
-        kind = NORM
+        return EXPERT
+    return COMBINE if kind == OTHER and role == "moe_combine" else kind
+
+
+def _class(name: str, kernel: names.KernelName, role: str | None) -> int:
+    kind = _plain_class(kernel, role)
+    # Norms are fused into collectives, rope, activations and whatever a compiler joins: a border lies at them all.
+    if kind in (COMM, OTHER, POSITION, ACT) and _FUSED_NORM.search(name):
+        return NORM
+    # A compiled kernel that indexes something is not a lookup of embeddings.
     if kind == EMBED and kernel.kind == "index" and name.startswith("triton_"):
         kind = OTHER
-    if kind in (OTHER, EMBED) and _NO_WORK.fullmatch(name):
-        kind = VIEW
-    activates = kind == ACT or (
-        kind in (GEMM, EXPERT) and bool(_FUSED_ACTIVATION.search(f"{kernel.epilogue or ''} {kernel.fused_ops or ''}"))
-    )
-    mixer = None
-    if kind == MIXER:
-        linear = re.search(r"delta|gdn|kda|gla|lightning|linear_att|rwkv", name, re.IGNORECASE)
-        mixer = "attention" if kernel.kind == "attention" else "linear" if linear else "mamba"
-    adds = kernel.kind == "elementwise" and bool(re.search(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel", name))
-    softmax = kind == OTHER and "softmax" in name.lower()
-    return _Word(role, mixer, kind, activates, bare, kernel.kind == "gemm_helper", adds, kernel.kind == "sort", softmax)
+    return VIEW if kind in (OTHER, EMBED) and _NO_WORK.fullmatch(name) else kind
+
+
+def _is_bare_norm(name: str, kernel: names.KernelName, role: str | None) -> bool:
+    heart = _plain_class(kernel, role) == OTHER and bool(_NORM_CORE.search(name))
+    return heart and not name.startswith("triton_")
+
+
+def _mixer(name: str, kernel: names.KernelName) -> str:
+    if kernel.kind == "attention":
+        return "attention"
+    return "linear" if _LINEAR.search(name) else "mamba"
 
 
 def _promote_softmax(tokens: IntArray, words: list[_Word]) -> list[_Word]:
@@ -137,7 +160,7 @@ def _promote_softmax(tokens: IntArray, words: list[_Word]) -> list[_Word]:
     return promoted
 
 
-def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
+def encode(column: pl.Series) -> tuple[IntArray, KernelVocabulary]:
     """Return the token of each name in a column, and the vocabulary.
 
     Args:
@@ -160,15 +183,22 @@ def encode(column: pl.Series) -> tuple[IntArray, Vocabulary]:
     tokens = column_tokens.to_numpy().astype(np.int64, copy=False)
     if not any(word.kind == MIXER for word in words):
         words = _promote_softmax(tokens, words)
-    return tokens, Vocabulary(
-        names=tuple(normal),
+    return tokens, _vocabulary(tuple(normal), words)
+
+
+def _vocabulary(normal: tuple[str, ...], words: list[_Word]) -> KernelVocabulary:
+    def flags(attribute: str) -> BoolArray:
+        return np.array([getattr(word, attribute) for word in words], dtype=np.bool_)
+
+    return KernelVocabulary(
+        names=normal,
         roles=tuple(word.role for word in words),
         mixers=tuple(word.mixer for word in words),
         classes=np.array([word.kind for word in words], dtype=np.int8),
-        activates=np.array([word.activates for word in words], dtype=np.bool_),
-        bare_norm=np.array([word.bare_norm for word in words], dtype=np.bool_),
+        activates=flags("activates"),
+        bare_norm=flags("bare_norm"),
         unfused=np.array([word.softmax and word.kind == MIXER for word in words], dtype=np.bool_),
-        helpers=np.array([word.helper for word in words], dtype=np.bool_),
-        adds=np.array([word.adds for word in words], dtype=np.bool_),
-        sorts=np.array([word.sorts for word in words], dtype=np.bool_),
+        helpers=flags("helper"),
+        adds=flags("adds"),
+        sorts=flags("sorts"),
     )

@@ -17,7 +17,7 @@ from traceanalyzer.segment.tokens import (
     ROUTE,
     BoolArray,
     IntArray,
-    Vocabulary,
+    KernelVocabulary,
 )
 
 Content: TypeAlias = "tuple[tuple[int, int], ...]"
@@ -26,9 +26,10 @@ Content: TypeAlias = "tuple[tuple[int, int], ...]"
 _ROUTED = np.zeros(16, dtype=np.bool_)
 _ROUTED[[EXPERT, ROUTE, COMBINE]] = True
 _APART = 1.25
-"""Least ratio between two populations of attention times."""
+"""Least ratio between two populations of attention times. Chosen, not fitted."""
 _SPREAD = 1.6
-"""How much wider the gap between two populations must be than either of them (logarithms of durations)."""
+"""How much wider the gap between two populations must be than either of them (logarithms of durations).
+Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -40,34 +41,52 @@ class Kinds:
     period: int | None
 
 
-def tell_apart(blocks: list[IntArray], durations: list[IntArray], vocabulary: Vocabulary) -> Kinds:
+def tell_apart(blocks: list[IntArray], durations: list[IntArray], vocabulary: KernelVocabulary) -> Kinds:
     """Group a step's blocks.
 
     Args:
         blocks: tokens of each block.
         durations: ns of each of them, over several steps their median.
     """
+    # Blocks of the same kernels in the same order are read once: names[i] is that of block i.
     names = [block.tobytes() for block in blocks]
     distinct = dict(zip(names, blocks, strict=True))
     content_of = _without_strays({name: Counter(block.tolist()) for name, block in distinct.items()}, Counter(names))
-    mixer_of = {name: _mixer(block, vocabulary) for name, block in distinct.items()}
-    feed_of = {name: _feed_forward(block, vocabulary) for name, block in distinct.items()}
-    mixing_of = {name: vocabulary.classes[block] == MIXER for name, block in distinct.items()}
-    mixers, feeds = [mixer_of[name] for name in names], [feed_of[name] for name in names]
-    nothing: list[str | None] = [None] * len(blocks)
-    words = (
-        mixers if len(set(mixers) - {None}) > 1 else nothing,
-        _reach([mixing_of[name] for name in names], durations, _models(blocks, mixers, vocabulary)),
-        feeds if len(set(feeds)) > 1 else nothing,
-    )
-    alone = feeds[0] if len(set(feeds)) == 1 else None
-    kinds = tuple("+".join(word for word in own if word) or alone for own in zip(*words, strict=True))
+    kinds = _kinds(names, distinct, blocks, durations, vocabulary)
     keys = tuple((content_of[name], kind) for name, kind in zip(names, kinds, strict=True))
     return Kinds(keys, kinds, smallest_period(keys))
 
 
+def _kinds(
+    names: list[bytes],
+    distinct: dict[bytes, IntArray],
+    blocks: list[IntArray],
+    durations: list[IntArray],
+    vocabulary: KernelVocabulary,
+) -> tuple[str | None, ...]:
+    """Name each block by what sets it apart from the others: mixer, reach of the attention, feed-forward."""
+    mixer_of = {name: _mixer(block, vocabulary) for name, block in distinct.items()}
+    feed_of = {name: _feed_forward(block, vocabulary) for name, block in distinct.items()}
+    mixing_of = {name: vocabulary.classes[block] == MIXER for name, block in distinct.items()}
+    mixers, feeds = [mixer_of[name] for name in names], [feed_of[name] for name in names]
+    words = (
+        _where_several(mixers),
+        _reach([mixing_of[name] for name in names], durations, _models(blocks, mixers, vocabulary)),
+        feeds if len(set(feeds)) > 1 else [None] * len(feeds),
+    )
+    # Where all blocks are of one kind, the feed-forward names it.
+    alone = feeds[0] if len(set(feeds)) == 1 else None
+    return tuple("+".join(word for word in own if word) or alone for own in zip(*words, strict=True))
+
+
+def _where_several(mixers: list[str | None]) -> list[str | None]:
+    """The mixers, if there are several kinds of them; else nothing, as they set no block apart."""
+    return mixers if len(set(mixers) - {None}) > 1 else [None] * len(mixers)
+
+
 def _without_strays(contents: dict[bytes, Counter[int]], counts: Counter[bytes]) -> dict[bytes, Content]:
     """Leave out kernels that only one block has on top of what others have: they are somebody else's."""
+    # A kernel in one block only, on top of a content that others have: the block gets that content.
     plain = {name: tuple(sorted(content.items())) for name, content in contents.items()}
     blocks: Counter[Content] = Counter()
     seen_in: Counter[int] = Counter()
@@ -82,22 +101,22 @@ def _without_strays(contents: dict[bytes, Counter[int]], counts: Counter[bytes])
     return cleaned
 
 
-def _mixer(block: IntArray, vocabulary: Vocabulary) -> str | None:
+def _mixer(block: IntArray, vocabulary: KernelVocabulary) -> str | None:
     kinds = {vocabulary.mixers[token] for token in block.tolist()}
     return next((name for name in ("linear", "mamba", "attention") if name in kinds), None)
 
 
-def _feed_forward(block: IntArray, vocabulary: Vocabulary) -> str | None:
+def _feed_forward(block: IntArray, vocabulary: KernelVocabulary) -> str | None:
     classes = vocabulary.classes[block]
     if _ROUTED[classes].any():
         return "moe"
     return "dense" if vocabulary.activates[block].any() else None
 
 
-def _models(blocks: list[IntArray], mixers: list[str | None], vocabulary: Vocabulary) -> list[int | None]:
-    """Number the models that the attention blocks belong to, null for other blocks.
+def _models(blocks: list[IntArray], mixers: list[str | None], vocabulary: KernelVocabulary) -> list[int | None]:
+    """Number the models that the attention blocks belong to, None for other blocks.
 
-    A vision tower ahead of a language model (or a draft behind it) has attention kernels that the other lacks, and
+    A vision tower ahead of a language model (or a draft after it) has attention kernels that the other lacks, and
     its blocks come all together; kernels of one model's kinds of layers alternate.
     """
     attending = [i for i, mixer in enumerate(mixers) if mixer == "attention"]
@@ -128,7 +147,8 @@ def _reach(mixing: list[BoolArray], durations: list[IntArray], models: list[int 
 
 
 def _border(values: npt.NDArray[np.float64]) -> float | None:
-    """Where two populations part, or null where there is only one or the lone value is an outlier."""
+    """Where two populations part, or None where there is only one or the lone value is an outlier."""
+    # The widest gap between neighbouring times [blocks of a model] is the only candidate.
     ordered = np.sort(values)
     gaps = np.diff(ordered)
     at = int(gaps.argmax())
@@ -136,13 +156,14 @@ def _border(values: npt.NDArray[np.float64]) -> float | None:
     widest = max(float(np.ptp(low)), float(np.ptp(high)))
     if gaps[at] < np.log(_APART) or gaps[at] < _SPREAD * widest:
         return None
+    # One block apart from many is an outlier, not a kind; of four or fewer it may be one.
     if min(len(low), len(high)) < 2 and len(ordered) > 4:
         return None
     return float((low[-1] + high[0]) / 2)
 
 
 def smallest_period(keys: Sequence[object]) -> int | None:
-    """Return after how many blocks the keys repeat, the first block aside; null where they never do.
+    """Return after how many blocks the keys repeat, the first block aside; None where they never do.
 
     Linear: the longest border of the sequence, as in the Knuth-Morris-Pratt search, gives the period.
     """
@@ -157,7 +178,7 @@ def smallest_period(keys: Sequence[object]) -> int | None:
     return period if 0 < period <= len(rest) // 2 else None
 
 
-class Labels:
+class VariantLabels:
     """Short names for variants: A, B, ... in order of appearance within a phase."""
 
     def __init__(self) -> None:

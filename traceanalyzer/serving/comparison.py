@@ -4,64 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from traceanalyzer.problems import TraceError, TraceWarning
-from traceanalyzer.serving.fairness import (
-    Difference,
-    differences,
-    faults,
-    unstated,
-)
-from traceanalyzer.serving.grouping import Group, pair
+from traceanalyzer.serving.fairness import Difference, differences, faults, unstated
+from traceanalyzer.serving.grouping import RunGroup, pair
 from traceanalyzer.serving.metrics import Direction, direction, sort_key
-from traceanalyzer.serving.noise import (
-    LEVEL,
-    Estimate,
-    difference_half_width,
-    estimate,
-)
+from traceanalyzer.serving.noise import LEVEL, RunMean, difference_half_width, estimate
+from traceanalyzer.serving.result import DifferingSetting, MetricChange, ServingDocument
 from traceanalyzer.serving.result_checks import check
-from traceanalyzer.serving.serving_result import Load, ServingResult, Setting
+from traceanalyzer.serving.serving_result import ServingResult, Setting
+from traceanalyzer.serving.utilisation import Utilisation, gpu_rows
 
 Verdict = Literal["better", "worse", "same"]
 
-# Without repetitions nothing is known about noise; only a change below this share of the figure counts as none.
 SINGLE_RUN_TOLERANCE = 0.001
+"""Share of a figure below which a change counts as none where no run was repeated; chosen, not fitted."""
 
-# Times of a whole run: they say nothing when the sides sent different numbers of requests.
 WHOLE_RUN = ("duration", "elapsed_time")
+"""Times of a whole run: they say nothing when the sides sent different numbers of requests."""
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
-    """One metric at one load.
-
-    Attributes:
-        metric: key of ``vllm bench``.
-        load, where: the load, and other settings that tell this row from others.
-        before, after: null where the side does not have the figure.
-        percent: change of the mean in percent of ``before``; null where a side is missing or ``before`` is 0.
-        percent_low, percent_high: its confidence interval; null without repeated runs.
-        direction: which way is good.
-        verdict: null where a side is missing or the sides did not do the same work.
-    """
-
-    metric: str
-    load: Load
-    where: Mapping[str, Setting]
-    before: Estimate | None
-    after: Estimate | None
-    percent: float | None
-    percent_low: float | None
-    percent_high: float | None
-    direction: Direction
-    verdict: Verdict | None
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Everything ``compare`` found.
+class ServingComparison:
+    """Two sides, compared.
 
     Attributes:
         comparable: whether all requests succeeded and both sides had the same work at every load compared.
@@ -74,47 +40,74 @@ class Comparison:
 
     comparable: bool
     differences: tuple[Difference, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[MetricChange, ...]
     method: str
     warnings: tuple[TraceWarning, ...]
-    pairs: tuple[tuple[Group, Group], ...]
+    pairs: tuple[tuple[RunGroup, RunGroup], ...]
 
 
-def compare(before: Sequence[ServingResult], after: Sequence[ServingResult]) -> Comparison:
+def compare(before: Sequence[ServingResult], after: Sequence[ServingResult]) -> ServingComparison:
     """Compare two sides, load by load.
 
     Raises:
         TraceError: a side is empty, mixes configurations, or no load is common to both.
     """
+    _refuse_unlike(before, after)
+    paired = pair(before, after)
+    unfair = [faults(old, new) for old, new in paired.pairs]
+    changes: list[MetricChange] = []
+    for (old, new), against in zip(paired.pairs, unfair, strict=True):
+        changes += _changes(old, new, fair=not against)
+    warnings = list(dict.fromkeys(warning for against in unfair for warning in against))
+    warnings += [*unstated(paired.pairs), *_unpaired(paired.single)]
+    warnings += [w for result in (*before, *after) for w in check(result)]
+    return ServingComparison(
+        comparable=not any(unfair),
+        differences=differences(paired.pairs),
+        changes=tuple(changes),
+        method=_method(paired.pairs),
+        warnings=tuple(warnings),
+        pairs=tuple(paired.pairs),
+    )
+
+
+def _refuse_unlike(before: Sequence[ServingResult], after: Sequence[ServingResult]) -> None:
+    """Stop where a side is empty or the sides are of different benchmarks."""
     if not before or not after:
         raise TraceError("before" if not before else "after", "holds no serving result")
     if {r.kind for r in before} != {r.kind for r in after}:
         kinds = " and ".join(f"bench {'/'.join(sorted({r.kind for r in side}))}" for side in (before, after))
         raise TraceError(after[0].source, f"cannot be compared: the sides are of different benchmarks ({kinds})")
-    pairs, single = pair(before, after)
-    broken = [faults(b, a) for b, a in pairs]
-    changes = tuple(row for (b, a), told in zip(pairs, broken, strict=True) for row in _changes(b, a, fair=not told))
-    warnings = [*dict.fromkeys(w for told in broken for w in told), *unstated(pairs), *_unpaired(single)]
-    warnings += [w for result in (*before, *after) for w in check(result)]
-    return Comparison(
-        comparable=not any(broken),
-        differences=differences(pairs),
-        changes=changes,
-        method=_method(pairs),
-        warnings=tuple(warnings),
-        pairs=tuple(pairs),
+
+
+def document(comparison: ServingComparison, utilisation: Mapping[str, Utilisation]) -> ServingDocument:
+    """Return the JSON document of ``serving compare``."""
+    return ServingDocument(
+        comparable=comparison.comparable,
+        differing_settings=[
+            DifferingSetting(setting=d.setting, before=_one_or_all(d.before), after=_one_or_all(d.after))
+            for d in comparison.differences
+        ],
+        metrics=list(comparison.changes),
+        method=comparison.method,
+        utilisation=gpu_rows(utilisation),
+        warnings=list(comparison.warnings),
     )
 
 
-def estimates(group: Group, metric: str) -> Estimate | None:
-    """Average a metric over the runs of a group that have it; null when none has."""
+def _one_or_all(values: Sequence[Setting]) -> Any:
+    return values[0] if len(values) == 1 else list(values)
+
+
+def mean_of(group: RunGroup, metric: str) -> RunMean | None:
+    """Average a metric over the runs of a group that have it; None when none has."""
     values = [run.metrics[metric] for run in group.results if metric in run.metrics]
     if not values:
         return None
     return estimate(values, max(run.resolution.get(metric, 0.0) for run in group.results))
 
 
-def _changes(before: Group, after: Group, *, fair: bool) -> list[Change]:
+def _changes(before: RunGroup, after: RunGroup, *, fair: bool) -> list[MetricChange]:
     keys = {key for side in (before, after) for run in side.results for key in run.metrics}
     same_prompts = len({run.prompts for side in (before, after) for run in side.results}) == 1
     rows = []
@@ -122,49 +115,63 @@ def _changes(before: Group, after: Group, *, fair: bool) -> list[Change]:
         good = direction(metric)
         if good is not None:
             judged = fair and (same_prompts or metric not in WHOLE_RUN)
-            rows.append(_change(metric, before, estimates(before, metric), estimates(after, metric), good, judged))
+            rows.append(_change(metric, before, after, good, judged=judged))
     return rows
 
 
-def _change(
-    metric: str, group: Group, before: Estimate | None, after: Estimate | None, good: Direction, judged: bool
-) -> Change:
+def _change(metric: str, before: RunGroup, after: RunGroup, good: Direction, *, judged: bool) -> MetricChange:
+    old, new = mean_of(before, metric), mean_of(after, metric)
     percent = low = high = None
     verdict: Verdict | None = None
-    if before is not None and after is not None:
-        delta = after.mean - before.mean
-        half = difference_half_width(before, after)
-        if before.mean != 0:
-            percent = delta / before.mean * 100
+    if old is not None and new is not None:
+        delta = new.mean - old.mean
+        half = difference_half_width(old, new)
+        if old.mean != 0:
+            percent = delta / old.mean * 100
             if half is not None:
-                spread = half / abs(before.mean) * 100
+                spread = half / abs(old.mean) * 100
                 low, high = percent - spread, percent + spread
-        verdict = _verdict(delta, before, after, half, good) if judged else None
-    return Change(metric, group.load, group.where, before, after, percent, low, high, good, verdict)
+        verdict = _verdict(delta, old, new, half, good) if judged else None
+    return MetricChange(
+        **before.load._asdict(),
+        metric=metric,
+        before=old.mean if old else None,
+        after=new.mean if new else None,
+        change_percent=percent,
+        change_percent_low=low,
+        change_percent_high=high,
+        direction=good,
+        verdict=verdict,
+        where=dict(before.where),
+        runs_before=old.runs if old else 0,
+        runs_after=new.runs if new else 0,
+        half_width_before=old.half_width if old else None,
+        half_width_after=new.half_width if new else None,
+    )
 
 
-def _verdict(delta: float, before: Estimate, after: Estimate, half: float | None, good: Direction) -> Verdict:
+def _verdict(delta: float, before: RunMean, after: RunMean, half: float | None, good: Direction) -> Verdict:
     noise = SINGLE_RUN_TOLERANCE * abs(before.mean) if half is None else half
     if delta == 0 or abs(delta) <= max(noise, before.resolution + after.resolution):
         return "same"
     return "better" if (delta > 0) == (good == "higher") else "worse"
 
 
-def _method(pairs: Iterable[tuple[Group, Group]]) -> str:
+def _method(pairs: Iterable[tuple[RunGroup, RunGroup]]) -> str:
     runs = [(len(b.results), len(a.results)) for b, a in pairs]
     if all(b == a == 1 for b, a in runs):
         return (
             "each side is a single run, so its noise is unknown: verdicts go by the sign of the change "
-            f"({SINGLE_RUN_TOLERANCE:.1%}, or the last digit of rounded text, counts as none); repeat the runs to know "
+            f"({SINGLE_RUN_TOLERANCE:.1%}, or the last digit of rounded text, counts as none); repeat the runs to see "
             "which changes are real"
         )
-    told = (
+    method = (
         f"mean of repeated runs with its {LEVEL:.0%} confidence interval (Student's t); a change is 'same' when the "
         f"{LEVEL:.0%} interval of the difference (Welch) contains 0"
     )
     if any(b == 1 or a == 1 for b, a in runs):
-        told += "; a single run is taken to scatter as the other side's runs do, two single runs go by sign"
-    return told
+        method += "; a single run is taken to scatter as the other side's runs do, two single runs go by sign"
+    return method
 
 
 def _unpaired(names: Sequence[str]) -> list[TraceWarning]:

@@ -63,10 +63,10 @@ def _blocks(text: str) -> Iterator[tuple[int, dict[str, str]]]:
         elif title is not None and END.search(line):
             yield title, lines
             lines, title = {}, None
-        elif (found := LINE.search(line)) is not None:
-            label = found["label"].strip().lower()
+        elif (pair := LINE.search(line)) is not None:
+            label = pair["label"].strip().lower()
             if title is not None or label in SETTINGS:
-                lines[label] = found["value"]
+                lines[label] = pair["value"]
     if title is not None:
         yield title, lines
 

@@ -18,7 +18,7 @@ SIDES = ("before", "after")
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class RunGroup:
     """Runs of one side under the same load and settings.
 
     Attributes:
@@ -44,7 +44,7 @@ class Group:
 
 
 def shown(value: Setting | None) -> str:
-    """A setting for people; null is ``not stated``."""
+    """A setting for people; None is ``not stated``."""
     if value is None:
         return "not stated"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -62,35 +62,48 @@ def select(results: Sequence[ServingResult], wanted: Sequence[str], option: str)
         left = [run for run in kept if key in run.settings and shown(run.settings[key]) == value.strip()]
         if not left:
             known = sorted({shown(run.settings[key]) for run in kept if key in run.settings})
-            told = f"{key} is one of {', '.join(known)}" if known else f"no result has a setting {key}"
-            raise TraceError(results[0].source, f"{option} {pair_} leaves no result; {told}")
+            listed = f"{key} is one of {', '.join(known)}" if known else f"no result has a setting {key}"
+            raise TraceError(results[0].source, f"{option} {pair_} leaves no result; {listed}")
         kept = left
     return tuple(kept)
 
 
 def split_settings(results: Iterable[ServingResult]) -> list[str]:
-    """Name the settings that vary among runs of the same load, so that these are no repetitions of each other."""
+    """Name the settings that vary among runs of the same load, so that these are not repetitions of each other."""
     by_load: dict[Load, list[ServingResult]] = {}
     for result in results:
         by_load.setdefault(result.load, []).append(result)
     return sorted({key for runs in by_load.values() for key in _varying(runs)})
 
 
-def group(results: Iterable[ServingResult], by: Sequence[str] = ()) -> list[Group]:
-    """Group runs by load and the named settings, in order of load."""
-    found: dict[tuple[Load, tuple[Setting | None, ...]], list[ServingResult]] = {}
+def group(results: Iterable[ServingResult], by: Sequence[str] = ()) -> list[RunGroup]:
+    """RunGroup runs by load and the named settings, in order of load."""
+    by_key: dict[tuple[Load, tuple[Setting | None, ...]], list[ServingResult]] = {}
     for result in results:
-        found.setdefault((result.load, tuple(result.settings.get(key) for key in by)), []).append(result)
+        by_key.setdefault((result.load, tuple(result.settings.get(key) for key in by)), []).append(result)
     groups = [
-        Group(load, {k: v for k, v in zip(by, values, strict=True) if v is not None}, tuple(runs))
-        for (load, values), runs in found.items()
+        RunGroup(load, {k: v for k, v in zip(by, values, strict=True) if v is not None}, tuple(runs))
+        for (load, values), runs in by_key.items()
     ]
     return sorted(groups, key=_order)
 
 
+@dataclass(frozen=True, eq=False)
+class PairedGroups:
+    """Groups of two sides that belong together.
+
+    Attributes:
+        pairs: one group of each side. One group on each side is a pair whatever its load.
+        single: names of the groups without a partner.
+    """
+
+    pairs: list[tuple[RunGroup, RunGroup]]
+    single: list[str]
+
+
 def pair(
     before: Sequence[ServingResult], after: Sequence[ServingResult], names: tuple[str, str] = SIDES
-) -> tuple[list[tuple[Group, Group]], list[str]]:
+) -> PairedGroups:
     """Pair the groups of two sides by load and by the settings that vary within a side.
 
     Args:
@@ -98,35 +111,34 @@ def pair(
         after: the other.
         names: what to call them.
 
-    Returns:
-        the pairs, and the names of groups without a partner. One group on each side is a pair whatever its load.
-
     Raises:
         TraceError: a side mixes configurations that the other side does not tell apart, or no load is common.
     """
     by = sorted({*split_settings(before), *split_settings(after)})
     sides = [group(side, by) for side in (before, after)]
     if len(sides[0]) == len(sides[1]) == 1:
-        return [(sides[0][0], sides[1][0])], []
+        return PairedGroups([(sides[0][0], sides[1][0])], [])
     for name, groups, others in zip(names, sides, reversed(sides), strict=True):
         _refuse_mixture(name, groups, others, by)
-    keyed = [{(g.load, tuple(g.where.get(key) for key in by)): g for g in side} for side in sides]
-    common = [key for key in keyed[0] if key in keyed[1]]
+    old, new = ({(g.load, tuple(g.where.get(key) for key in by)): g for g in side} for side in sides)
+    common = [key for key in old if key in new]
     if not common:
-        told = "; ".join(
-            f"{name} has {', '.join(g.name for g in side)}" for name, side in zip(names, sides, strict=True)
-        )
-        raise TraceError(before[0].source, f"no load in common: {told}")
+        listed = "; ".join(f"{name} has {_names(groups)}" for name, groups in zip(names, sides, strict=True))
+        raise TraceError(before[0].source, f"no load in common: {listed}")
     single = [
-        f"{name}: {g.name}"
-        for name, side in zip(names, keyed, strict=True)
-        for key, g in side.items()
+        f"{name}: {one.name}"
+        for name, side in zip(names, (old, new), strict=True)
+        for key, one in side.items()
         if key not in common
     ]
-    return [(keyed[0][key], keyed[1][key]) for key in common], single
+    return PairedGroups([(old[key], new[key]) for key in common], single)
 
 
-def _refuse_mixture(name: str, groups: Sequence[Group], others: Sequence[Group], by: Sequence[str]) -> None:
+def _names(groups: Iterable[RunGroup]) -> str:
+    return ", ".join(one.name for one in groups)
+
+
+def _refuse_mixture(name: str, groups: Sequence[RunGroup], others: Sequence[RunGroup], by: Sequence[str]) -> None:
     """Stop when a side has several values of a setting at one load and the other side shares none of them."""
     for key in by:
         values = {g.where.get(key) for g in groups}
@@ -144,7 +156,7 @@ def _varying(runs: Sequence[ServingResult]) -> set[str]:
     return {key for key in keys if len({run.settings.get(key) for run in runs}) > 1}
 
 
-def _order(g: Group) -> tuple[float, float, tuple[str, ...]]:
+def _order(g: RunGroup) -> tuple[float, float, tuple[str, ...]]:
     limit = g.load.concurrency
     rate = g.load.request_rate
     unlimited = any(run.settings.get("max_concurrency") == UNLIMITED for run in g.results)

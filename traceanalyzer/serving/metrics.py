@@ -68,7 +68,7 @@ def canonical(key: str) -> str:
 
 
 def direction(metric: str) -> Direction | None:
-    """Say whether higher or lower is better; null for a key that is not a metric."""
+    """Say whether higher or lower is better; None for a key that is not a metric."""
     if metric in HIGHER:
         return "higher"
     if metric in LOWER or STATISTIC.fullmatch(metric) or LATENCY_PERCENTILE.fullmatch(metric):
@@ -95,7 +95,7 @@ def sort_key(metric: str) -> tuple[int, int, int, float, str]:
     return (1, rank, len(STATISTICS), float(statistic[1:]), metric)
 
 
-class Column(NamedTuple):
+class TableMetric(NamedTuple):
     """What a column of somebody's table holds: a key, and the factor that brings it to the key's unit."""
 
     key: str
@@ -176,20 +176,20 @@ TIME_HEADING = re.compile(
 )
 
 
-def column(heading: str) -> Column | None:
-    """Read the heading of a table: ``Avg TTFT(s)``, ``p99_tpot_ms``, ``Gen. toks/s``, ``rps``; null when unknown.
+def column(heading: str) -> TableMetric | None:
+    """Read the heading of a table: ``Avg TTFT(s)``, ``p99_tpot_ms``, ``Gen. toks/s``, ``rps``; None when unknown.
 
     A latency without a unit is unknown, and one without a statistic is taken for a mean.
     """
     key = canonical(heading.strip().strip('"'))
     if direction(key) is not None:
-        return Column(key, 1.0)
+        return TableMetric(key, 1.0)
     words = re.sub(r"[^a-z0-9%]+", " ", heading.lower()).strip()
     if words in PLAIN_HEADINGS:
-        return Column(PLAIN_HEADINGS[words], 1.0)
+        return TableMetric(PLAIN_HEADINGS[words], 1.0)
     time = TIME_HEADING.fullmatch(words)
     if time is None or time.group(3) is None:
         return None
     statistic, quantity, unit = time.groups()
     name = STATISTIC_WORDS.get(statistic or "mean", (statistic or "").replace(" ", "."))
-    return Column(f"{name}_{QUANTITY_WORDS[quantity]}_ms", UNIT_FACTORS[unit])
+    return TableMetric(f"{name}_{QUANTITY_WORDS[quantity]}_ms", UNIT_FACTORS[unit])

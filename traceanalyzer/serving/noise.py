@@ -11,14 +11,14 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A figure of one side.
+class RunMean:
+    """A figure of one side, averaged over its runs.
 
     Attributes:
         mean: over the runs.
         runs: how many.
-        half_width: of the confidence interval of the mean at ``LEVEL``; null for a single run.
-        deviation: sample standard deviation; null for a single run.
+        half_width: of the confidence interval of the mean at ``LEVEL``; None for a single run.
+        deviation: sample standard deviation; None for a single run.
         resolution: half a unit of the last digit, where the figure was read from rounded text.
     """
 
@@ -29,17 +29,17 @@ class Estimate:
     resolution: float
 
 
-def estimate(values: Sequence[float], resolution: float = 0.0) -> Estimate:
+def estimate(values: Sequence[float], resolution: float = 0.0) -> RunMean:
     """Average repeated runs; the interval is mean +- t(n - 1) s / sqrt(n)."""
     if len(values) == 1:
-        return Estimate(values[0], 1, None, None, resolution)
+        return RunMean(values[0], 1, None, None, resolution)
     deviation = stdev(values)
     half = t_quantile(len(values) - 1) * deviation / math.sqrt(len(values))
-    return Estimate(fmean(values), len(values), half, deviation, resolution)
+    return RunMean(fmean(values), len(values), half, deviation, resolution)
 
 
-def difference_half_width(before: Estimate, after: Estimate) -> float | None:
-    """Half the confidence interval of ``after - before``; null when neither side was repeated.
+def difference_half_width(before: RunMean, after: RunMean) -> float | None:
+    """Half the confidence interval of ``after - before``; None when neither side was repeated.
 
     Both repeated: Welch's t-test, degrees of freedom rounded down. One repeated: the single run is taken to scatter
     as the repeated ones do (Student's t with their degrees of freedom).

@@ -20,22 +20,23 @@ from traceanalyzer.serving.text_files import exists, text_of
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".log", ".md", ".json.gz", ".jsonl.gz")
 RUN_FILE = re.compile(r"run=\d+\.json")
 ENOUGH_TO_RECOGNISE = 5
+"""Figures in common by which a printed copy of a saved result is recognised; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
-class Found:
+class ReadResults:
     """What lies at the paths.
 
     Attributes:
         results: every run, in order of file name.
-        warnings: files and lines that were passed over, and failures a sweep wrote down.
+        warnings: files and lines that were skipped, and failures that a sweep wrote down.
     """
 
     results: tuple[ServingResult, ...]
     warnings: tuple[TraceWarning, ...]
 
 
-def read(paths: str | Sequence[str]) -> Found:
+def read(paths: str | Sequence[str]) -> ReadResults:
     """Read every result at the paths.
 
     Args:
@@ -48,23 +49,23 @@ def read(paths: str | Sequence[str]) -> Found:
     warnings: list[TraceWarning] = []
     for path in [paths] if isinstance(paths, str) else paths:
         for part in _expand(path):
-            found = _read_folder(part) if part.is_dir() else _read_file(part)
-            results += found.results
-            warnings += found.warnings
+            read_now = _read_folder(part) if part.is_dir() else _read_file(part)
+            results += read_now.results
+            warnings += read_now.warnings
     return _without_printed_copies(results, warnings)
 
 
-def _without_printed_copies(results: list[ServingResult], warnings: list[TraceWarning]) -> Found:
+def _without_printed_copies(results: list[ServingResult], warnings: list[TraceWarning]) -> ReadResults:
     """Leave out what a run printed where its saved result lies in the same folder, so that no run counts twice."""
     saved = [result for result in results if not result.resolution]
     kept = []
     for result in results:
         if any(_prints(result, other) for other in saved):
-            message = "prints the same run as a saved result beside it and was passed over"
+            message = "prints the same run as a saved result beside it and was skipped"
             warnings = [*warnings, TraceWarning("printed_copy", message, result.where)]
         else:
             kept.append(result)
-    return Found(tuple(kept), tuple(warnings))
+    return ReadResults(tuple(kept), tuple(warnings))
 
 
 def _prints(printed: ServingResult, saved: ServingResult) -> bool:
@@ -88,11 +89,11 @@ def _expand(path: str) -> list[Path]:
         return [Path(match) for match in matched]
     parts = [part.strip() for part in path.split(",") if part.strip()]
     if len(parts) > 1:
-        return [found for part in parts for found in _expand(part)]
+        return [path for part in parts for path in _expand(part)]
     raise TraceError(path, "no file matches this pattern" if glob.has_magic(path) else "does not exist")
 
 
-def _read_folder(folder: Path) -> Found:
+def _read_folder(folder: Path) -> ReadResults:
     """Read the results below a folder; of a sweep only its runs, not the summaries made from them."""
     files = sorted(
         path for path in folder.rglob("*") if path.is_file() and path.name.endswith(SUFFIXES) and path.name[0] != "."
@@ -100,25 +101,25 @@ def _read_folder(folder: Path) -> Found:
     sweeps = {path.parent for path in files if RUN_FILE.fullmatch(path.name)}
     results: list[ServingResult] = []
     warnings: list[TraceWarning] = []
-    passed_over = 0
+    skipped = 0
     for path in files:
         if path.name.endswith("failure.json"):
             warnings.append(_failure(path))
         elif not _made_from_runs(path, sweeps):
             try:
-                found = _read_file(path)
+                of_file = _read_file(path)
             except TraceError:
-                passed_over += 1
+                skipped += 1
                 continue
-            results += found.results
-            warnings += found.warnings
+            results += of_file.results
+            warnings += of_file.warnings
     if not results:
         raise TraceError(str(folder), f"holds no serving result ({len(files)} files looked at)")
-    if passed_over:
+    if skipped:
         warnings.append(
-            TraceWarning("no_result", "files without a serving result were passed over", str(folder), count=passed_over)
+            TraceWarning("no_result", "files without a serving result were skipped", str(folder), count=skipped)
         )
-    return Found(tuple(results), tuple(warnings))
+    return ReadResults(tuple(results), tuple(warnings))
 
 
 def _made_from_runs(path: Path, sweeps: set[Path]) -> bool:
@@ -131,14 +132,14 @@ def _made_from_runs(path: Path, sweeps: set[Path]) -> bool:
 def _failure(path: Path) -> TraceWarning:
     """Say what a sweep wrote down about a run that failed."""
     try:
-        told = json.loads(text_of(path))
-        reason = f"{told.get('error_type', 'error')}: {told.get('error', '')}"
+        failure = json.loads(text_of(path))
+        reason = f"{failure.get('error_type', 'error')}: {failure.get('error', '')}"
     except (ValueError, RecursionError, AttributeError, TraceError):
         reason = "no reason could be read"
     return TraceWarning("failed_run", f"a run of this sweep failed ({reason})", str(path))
 
 
-def _read_file(path: Path) -> Found:
+def _read_file(path: Path) -> ReadResults:
     text = text_of(path)
     source = str(path)
     start = text.lstrip()[:1]
@@ -156,11 +157,11 @@ def _read_file(path: Path) -> Found:
             "holds no serving result; expected the JSON of `vllm bench`, its printed table, or CSV with columns "
             "such as concurrency, rps, output_tokens_per_s, mean_ttft_s",
         )
-    return Found(tuple(results), tuple(warnings))
+    return ReadResults(tuple(results), tuple(warnings))
 
 
 def _from_json(text: str, source: str, *, repeat: bool) -> tuple[list[ServingResult], list[TraceWarning]]:
-    """Read a document, or one document a line; a broken line is passed over and told."""
+    """Read a document, or one document per line; a broken line is skipped with a warning."""
     try:
         document = json.loads(text)
     except RecursionError as error:
@@ -168,8 +169,8 @@ def _from_json(text: str, source: str, *, repeat: bool) -> tuple[list[ServingRes
     except ValueError as error:
         return _from_lines(text, source, error)
     if isinstance(document, dict):
-        found = from_object(document, source, repeat=repeat)
-        return ([found] if found else []), []
+        result = from_object(document, source, repeat=repeat)
+        return ([result] if result else []), []
     return _from_objects(document, source, "entry"), []
 
 
@@ -182,19 +183,19 @@ def _from_lines(text: str, source: str, error: ValueError) -> tuple[list[Serving
         try:
             document = json.loads(line)
         except (ValueError, RecursionError):
-            warnings.append(TraceWarning("bad_line", "this line is not JSON and was passed over", source, line=number))
+            warnings.append(TraceWarning("bad_line", "this line is not JSON and was skipped", source, line=number))
             continue
-        if isinstance(document, dict) and (found := from_object(document, source, f"line {number}")) is not None:
-            results.append(found)
+        if isinstance(document, dict) and (result := from_object(document, source, f"line {number}")):
+            results.append(result)
     if not results:
         raise TraceError(source, f"is not readable as JSON ({error})")
     return results, warnings
 
 
 def _from_objects(documents: Iterable[Any], source: str, noun: str) -> list[ServingResult]:
-    found = [
+    results = [
         from_object(document, source, f"{noun} {number}")
         for number, document in enumerate(documents, 1)
         if isinstance(document, dict)
     ]
-    return [result for result in found if result is not None]
+    return [result for result in results if result is not None]

@@ -34,13 +34,13 @@ NO_LIMIT = {None, "", "none", "null", "not set", "unlimited", "inf"}
 
 
 def from_object(
-    found: Mapping[str, Any], source: str, place: str | None = None, *, repeat: bool = False
+    saved: Mapping[str, Any], source: str, place: str | None = None, *, repeat: bool = False
 ) -> ServingResult | None:
-    """Read a JSON object that a benchmark saved; null when it holds none of the figures that make a result."""
-    keyed = {canonical(str(key)): value for key, value in found.items()}
+    """Read a JSON object that a benchmark saved; None when it holds none of the figures that make a result."""
+    keyed = {canonical(str(key)): value for key, value in saved.items()}
     kind = next((kind for kind, keys in KINDS if any(key in keyed for key in keys)), None)
     if kind is None:
-        return from_row({str(key): value for key, value in found.items()}, source, place)
+        return from_row({str(key): value for key, value in saved.items()}, source, place)
     failed = _failed(keyed)
     details = _per_request(keyed, failed)
     metrics = _metrics(keyed)
@@ -65,7 +65,7 @@ def from_object(
 
 
 def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> ServingResult | None:
-    """Read a row of a table by its headings; other columns are settings. Null when no column is a metric."""
+    """Read a row of a table by its headings; other columns are settings. None when no column is a metric."""
     metrics: dict[str, float] = {}
     resolution: dict[str, float] = {}
     settings: dict[str, Setting] = {}
@@ -76,10 +76,10 @@ def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> S
         text = str(cell).strip() if cell is not None else ""
         value = as_number(text.rstrip("%").strip())
         if target is None:
-            if text and heading.strip() and not is_fact(canonical(heading)) and canonical(heading) not in NO_SETTINGS:
-                settings[heading.strip()] = _setting(cell if not isinstance(cell, str) else text)
-            elif canonical(heading) in ROW_COUNTS:
+            if canonical(heading) in ROW_COUNTS:
                 counts[canonical(heading)] = _count(value)
+            elif text and _is_setting(heading):
+                settings[heading.strip()] = _setting(cell if not isinstance(cell, str) else text)
         elif target.key == "max_concurrency":
             settings["max_concurrency"] = _concurrency(text)
         elif target.key == "num_prompts":
@@ -107,6 +107,12 @@ def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> S
         output_tokens=counts.get("total_output_tokens"),
         resolution=resolution,
     )
+
+
+def _is_setting(heading: str) -> bool:
+    """Whether a column that is not a metric tells a setting of the run."""
+    key = canonical(heading)
+    return bool(heading.strip()) and not is_fact(key) and key not in NO_SETTINGS
 
 
 def half_unit(text: str) -> float:
@@ -163,7 +169,7 @@ def _concurrency(value: Any) -> Setting:
 
 
 def _failed(keyed: Mapping[str, Any]) -> int | None:
-    """Count failed requests: stated, or told by the error texts, or what is missing of the prompts."""
+    """Count failed requests: stated, or by the error texts, or what is missing of the prompts."""
     stated = _count(keyed.get("failed"))
     if stated is not None:
         return stated
@@ -175,7 +181,7 @@ def _failed(keyed: Mapping[str, Any]) -> int | None:
 
 
 def _per_request(keyed: Mapping[str, Any], failed: int | None) -> PerRequest:
-    """Take per-request numbers where all requests count; with failures, entries cannot be told apart."""
+    """Take per-request numbers where all requests count; with failures, entries cannot be matched to requests."""
     if failed:
         return PerRequest()
     lists = {}

@@ -1,4 +1,4 @@
-"""Checks that every sound result satisfies; a broken one is told, with the figures.
+"""Checks that every sound result satisfies; a broken one becomes a warning with the figures.
 
 Rounded figures are intervals (half a unit of the last digit each way), so a check is broken only when no values within
 the rounding satisfy it.
@@ -16,29 +16,32 @@ from traceanalyzer.serving.metrics import QUANTITIES
 from traceanalyzer.serving.serving_result import ServingResult
 
 EXACT = 0.01
-# Mean latency = mean TTFT + (mean length - 1) x mean TPOT holds exactly for equal lengths only.
+"""Relative difference allowed where a relation is exact: files round their figures. Chosen, not fitted."""
+
 AVERAGED = 0.25
+"""The same where it is not: latency = TTFT + (length - 1) x TPOT holds for means of equal lengths only. Chosen, not
+fitted."""
 
 
-class Range(NamedTuple):
+class FigureRange(NamedTuple):
     """A positive figure known within bounds."""
 
     low: float
     high: float
 
-    def times(self, other: Range) -> Range:
+    def times(self, other: FigureRange) -> FigureRange:
         """The product."""
-        return Range(self.low * other.low, self.high * other.high)
+        return FigureRange(self.low * other.low, self.high * other.high)
 
-    def over(self, other: Range) -> Range:
+    def over(self, other: FigureRange) -> FigureRange:
         """The quotient."""
-        return Range(self.low / other.high, self.high / other.low if other.low > 0 else float("inf"))
+        return FigureRange(self.low / other.high, self.high / other.low if other.low > 0 else float("inf"))
 
-    def plus(self, other: Range) -> Range:
+    def plus(self, other: FigureRange) -> FigureRange:
         """The sum."""
-        return Range(self.low + other.low, self.high + other.high)
+        return FigureRange(self.low + other.low, self.high + other.high)
 
-    def agrees(self, other: Range, tolerance: float) -> bool:
+    def agrees(self, other: FigureRange, tolerance: float) -> bool:
         """Whether the two overlap when each may be off by the relative tolerance."""
         return self.low <= other.high * (1 + tolerance) and other.low <= self.high * (1 + tolerance)
 
@@ -62,16 +65,16 @@ def failed(results: Iterable[ServingResult]) -> tuple[TraceWarning, ...]:
     )
 
 
-def _get(result: ServingResult, metric: str) -> Range | None:
+def _get(result: ServingResult, metric: str) -> FigureRange | None:
     value = result.metrics.get(metric)
     if value is None or value <= 0:
         return None
     half = result.resolution.get(metric, 0.0)
-    return Range(max(value - half, 0.0), value + half)
+    return FigureRange(max(value - half, 0.0), value + half)
 
 
-def _exactly(value: float | None) -> Range | None:
-    return None if value is None or value <= 0 else Range(value, value)
+def _exactly(value: float | None) -> FigureRange | None:
+    return None if value is None or value <= 0 else FigureRange(value, value)
 
 
 def _rates(result: ServingResult) -> Iterator[str]:
@@ -86,7 +89,7 @@ def _rates(result: ServingResult) -> Iterator[str]:
     for metric, (what, total) in totals.items():
         rate = _get(result, metric)
         if rate and duration and total and not rate.agrees(total.over(duration), EXACT):
-            yield f"{metric} is {rate}, but {total} {what} in {duration} s are {total.over(duration)} a second"
+            yield f"{metric} is {rate}, but {total} {what} in {duration} s are {total.over(duration)} per second"
     length, requests, tokens = (
         _exactly(result.output_length),
         _get(result, "request_throughput"),
@@ -99,19 +102,19 @@ def _rates(result: ServingResult) -> Iterator[str]:
         )
 
 
-def output_length(result: ServingResult) -> Range | None:
+def output_length(result: ServingResult) -> FigureRange | None:
     """Mean output length: stated by totals, else tokens/s over requests/s."""
     stated = _exactly(result.output_length)
     tokens, requests = _get(result, "output_throughput"), _get(result, "request_throughput")
     return stated or (tokens.over(requests) if tokens and requests else None)
 
 
-def expected_latency(result: ServingResult) -> Range | None:
-    """Mean latency in ms that TTFT, TPOT and the output length imply: TTFT + (n - 1) x TPOT; null where unknown."""
+def expected_latency(result: ServingResult) -> FigureRange | None:
+    """Mean latency in ms that TTFT, TPOT and the output length imply: TTFT + (n - 1) x TPOT; None where unknown."""
     length, ttft, tpot = output_length(result), _get(result, "mean_ttft_ms"), _get(result, "mean_tpot_ms")
     if not (length and ttft and tpot) or length.low < 1:
         return None
-    return ttft.plus(Range(length.low - 1, length.high - 1).times(tpot))
+    return ttft.plus(FigureRange(length.low - 1, length.high - 1).times(tpot))
 
 
 def _latency(result: ServingResult) -> Iterator[str]:
@@ -175,5 +178,5 @@ def _raw(result: ServingResult) -> Iterator[str]:
         yield f"the output lengths add up to {sum(details.output_lens):,.0f}, not to {result.output_tokens:,.0f} tokens"
     for values, metric, scale in ((details.ttfts, "mean_ttft_ms", 1000.0), (details.latencies, "avg_latency", 1.0)):
         stated = _get(result, metric)
-        if values and stated and not stated.agrees(Range(fmean(values) * scale, fmean(values) * scale), EXACT):
+        if values and stated and not stated.agrees(FigureRange(fmean(values) * scale, fmean(values) * scale), EXACT):
             yield f"{metric} is {stated}, but the requests' own mean is {fmean(values) * scale:.4g}"

@@ -49,16 +49,20 @@ def _results(rows: list[list[str]], source: str, prefix: str = "") -> list[Servi
     if not any(column(cell) for cell in heading):
         return []
     _refuse_ambiguous(heading, rows[1:], source)
-    full = {canonical(cell) for cell in heading}
-    # Headings that a benchmark writes itself; one in other words makes it somebody's own table.
-    others = any(found and found.key != canonical(cell) for cell in heading if (found := column(cell)))
-    read = from_object if any(key in full for key in KINDS[0][1]) and not others else from_row
+    read = from_object if _is_of_a_benchmark(heading) else from_row
     several = len(rows) > 2 or prefix
     results = [
         read(dict(zip(heading, row, strict=False)), source, f"{prefix}row {number}" if several else None)
         for number, row in enumerate(rows[1:], 1)
     ]
     return [result for result in results if result is not None]
+
+
+def _is_of_a_benchmark(heading: list[str]) -> bool:
+    """Whether a benchmark wrote the headings: one in other words makes it somebody's own table."""
+    full = {canonical(cell) for cell in heading}
+    others = any(known and known.key != canonical(cell) for cell in heading if (known := column(cell)))
+    return not others and any(key in full for key in KINDS[0][1])
 
 
 def _refuse_ambiguous(heading: list[str], rows: list[list[str]], source: str) -> None:
@@ -87,10 +91,10 @@ def _plain_numbers(rows: list[list[str]], *, decimal_comma: bool) -> list[list[s
 
     ``2,400`` is two thousand four hundred, unless the table is known for decimal commas or has a cell such as ``0,06``.
     """
-    told = decimal_comma or any(
+    by_comma = decimal_comma or any(
         DECIMAL_COMMA.fullmatch(cell.strip()) and not GROUPED.fullmatch(cell.strip()) for row in rows for cell in row
     )
-    plain = _decimal_point if told else _ungrouped
+    plain = _decimal_point if by_comma else _ungrouped
     return [rows[0], *([plain(cell) for cell in row] for row in rows[1:])]
 
 

@@ -1,4 +1,4 @@
-"""Results in the order people read them: one row a load, and one curve a configuration."""
+"""Results in the order people read them: one row per load, and one curve per configuration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from traceanalyzer.serving.grouping import (
     LOAD_SETTINGS,
-    Group,
+    RunGroup,
     group,
     shown,
 )
@@ -24,31 +24,31 @@ class Series:
 
     Attributes:
         name: what sets it apart: label, settings that differ, or file.
-        points: one group of runs a load; several runs only where the files say that they are repetitions.
+        points: one group of runs per load; several runs only where the files say that they are repetitions.
     """
 
     name: str
-    points: tuple[Group, ...]
+    points: tuple[RunGroup, ...]
 
 
 def series(results: Sequence[ServingResult]) -> tuple[Series, ...]:
     """Sort results into configurations: same folder, label and settings but for the load.
 
     Files are taken for repetitions of each other only where they are the numbered runs of a sweep or the lines of one
-    file; other files of the same load are told apart.
+    file; other files of the same load are kept apart.
     """
     families: dict[tuple[object, ...], list[ServingResult]] = {}
     for result in results:
         families.setdefault(_identity(result), []).append(result)
-    found: list[tuple[str, list[ServingResult]]] = []
+    configurations: list[list[ServingResult]] = []
     for runs in families.values():
         by_file: dict[str, list[ServingResult]] = {}
         for run in runs:
             by_file.setdefault(str(Path(run.source).parent) if run.repeat else run.source, []).append(run)
         loads = [run.load for files in by_file.values() for run in {r.load: r for r in files}.values()]
-        parts = [runs] if len(set(loads)) == len(loads) else list(by_file.values())
-        found += [(part[0].source, part) for part in parts]
-    return tuple(Series(name, tuple(group(runs))) for name, runs in _named(found))
+        configurations += [runs] if len(set(loads)) == len(loads) else list(by_file.values())
+    names = _names(configurations)
+    return tuple(Series(name, tuple(group(runs))) for name, runs in zip(names, configurations, strict=True))
 
 
 def _identity(result: ServingResult) -> tuple[object, ...]:
@@ -67,16 +67,21 @@ def _home(runs: Sequence[ServingResult]) -> Path:
     return path if len({run.source for run in runs}) == 1 else path.parent
 
 
-def _named(found: Sequence[tuple[str, list[ServingResult]]]) -> list[tuple[str, list[ServingResult]]]:
+def _names(configurations: Sequence[Sequence[ServingResult]]) -> list[str]:
     """Name each configuration by its label, else the settings that differ, else its file."""
-    settings: list[Mapping[str, Setting]] = [runs[0].settings for _, runs in found]
+    varying = _varying([runs[0].settings for runs in configurations])
+    names = []
+    for runs in configurations:
+        differing = ", ".join(f"{key} = {shown(runs[0].settings[key])}" for key in varying if key in runs[0].settings)
+        names.append(runs[0].label or differing or _home(runs).name or runs[0].source)
+    return [
+        name if names.count(name) == 1 else f"{name} ({Path(runs[0].source).name})"
+        for name, runs in zip(names, configurations, strict=True)
+    ]
+
+
+def _varying(settings: Sequence[Mapping[str, Setting]]) -> list[str]:
+    """Return the settings that tell configurations apart; none where they are too many for a name."""
     keys = {key for one in settings for key in one} - {*LOAD_SETTINGS, "burstiness"}
     varying = sorted(key for key in keys if len({one.get(key) for one in settings}) > 1)
-    if len(varying) > LONGEST_NAME:
-        varying = []
-    named = []
-    for (source, runs), one in zip(found, settings, strict=True):
-        told = ", ".join(f"{key} = {shown(one.get(key))}" for key in varying if key in one)
-        named.append((runs[0].label or told or _home(runs).name or source, runs))
-    names = [name for name, _ in named]
-    return [(name if names.count(name) == 1 else f"{name} ({Path(runs[0].source).name})", runs) for name, runs in named]
+    return varying if len(varying) <= LONGEST_NAME else []

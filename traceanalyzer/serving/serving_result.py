@@ -16,8 +16,8 @@ class Load(NamedTuple):
     """How hard a run pressed the server.
 
     Attributes:
-        concurrency: the most requests in flight, or null when unlimited or unknown.
-        request_rate: requests sent a second, or null when all were sent at once or it is unknown.
+        concurrency: the most requests in flight, or None when unlimited or unknown.
+        request_rate: requests sent per second, or None when all were sent at once or it is unknown.
     """
 
     concurrency: float | None
@@ -26,7 +26,7 @@ class Load(NamedTuple):
 
 @dataclass(frozen=True)
 class PerRequest:
-    """What a detailed result keeps of every request; times in seconds, one entry a request, empty where not kept."""
+    """What a detailed result keeps of every request; times in seconds, one entry per request, empty where not kept."""
 
     ttfts: tuple[float, ...] = ()
     output_lens: tuple[float, ...] = ()
@@ -39,17 +39,17 @@ class ServingResult:
 
     Attributes:
         source: the file it came from.
-        place: where in the file, such as ``line 3``; null when the file holds one run.
+        place: where in the file, such as ``line 3``; None when the file holds one run.
         kind: which benchmark: serve (over HTTP), latency or throughput (offline).
         metrics: figures by the key that ``vllm bench`` gives them; milliseconds for ``*_ms``, else seconds, tokens/s,
             requests/s. A figure that is absent or NaN in the file is absent here.
         settings: what the run was told to do, by key; ``max_concurrency`` may be ``unlimited``.
-        prompts, completed, failed: requests; null where unknown.
-        success_share: share of requests that succeeded, where a file says it without counts; null elsewhere.
-        input_tokens, output_tokens: totals over completed requests; null where unknown.
+        prompts, completed, failed: requests; None where unknown.
+        success_share: share of requests that succeeded, where a file says it without counts; None elsewhere.
+        input_tokens, output_tokens: totals over completed requests; None where unknown.
         resolution: half a unit of the last digit of figures that were read from rounded text.
         derived: metrics that were calculated from the per-request times in the file.
-        label: the name the run was given, or null.
+        label: the name the run was given, or None.
         repeat: whether the file belongs to a set of repeated runs of one configuration.
         per_request: details, where kept.
     """
@@ -78,7 +78,7 @@ class ServingResult:
 
     @property
     def success(self) -> float | None:
-        """Share of requests that succeeded; null where unknown."""
+        """Share of requests that succeeded; None where unknown."""
         if self.failed is None:
             return self.success_share
         if self.failed == 0:
@@ -97,25 +97,25 @@ class ServingResult:
 
     @property
     def output_length(self) -> float | None:
-        """Mean tokens a completed request produced; null where unknown."""
+        """Mean tokens a completed request produced; None where unknown."""
         if self.output_tokens is not None and self.completed:
             return self.output_tokens / self.completed
         return None
 
     @property
     def input_length(self) -> float | None:
-        """Mean prompt tokens of a completed request; null where unknown."""
+        """Mean prompt tokens of a completed request; None where unknown."""
         if self.input_tokens is not None and self.completed:
             return self.input_tokens / self.completed
         return None
 
 
 def as_number(value: object) -> float | None:
-    """Return a finite number, also one written as text; null for anything else."""
+    """Return a finite number, also one written as text; None for anything else."""
     if isinstance(value, bool) or value is None:
         return None
     try:
-        found = float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if found - found == 0 else None
+    return number if number - number == 0 else None

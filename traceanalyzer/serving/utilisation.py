@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
+from traceanalyzer.declare import rows_of
 from traceanalyzer.problems import TraceError
+from traceanalyzer.serving.result import GpuUtilisation
 from traceanalyzer.serving.serving_result import as_number
 from traceanalyzer.serving.text_files import text_of
 
@@ -29,7 +31,7 @@ FIGURES = (
 
 
 @dataclass(frozen=True)
-class Meaning:
+class LoggedFigure:
     """What a column holds, and the factor that brings it to the figure's unit."""
 
     figure: str
@@ -37,61 +39,61 @@ class Meaning:
 
 
 # Headings are compared in lower case, with everything but letters and digits removed, without their unit.
-HEADINGS: dict[str, Meaning] = {
+HEADINGS: dict[str, LoggedFigure] = {
     # nvidia-smi --query-gpu
-    "utilizationgpu": Meaning("gpu_percent"),
-    "utilizationmemory": Meaning("memory_controller_percent"),
-    "memoryused": Meaning("memory_used_mib"),
-    "memorytotal": Meaning("memory_total_mib"),
-    "powerdraw": Meaning("power_w"),
-    "powerdrawaverage": Meaning("power_w"),
-    "powerdrawinstant": Meaning("power_w"),
+    "utilizationgpu": LoggedFigure("gpu_percent"),
+    "utilizationmemory": LoggedFigure("memory_controller_percent"),
+    "memoryused": LoggedFigure("memory_used_mib"),
+    "memorytotal": LoggedFigure("memory_total_mib"),
+    "powerdraw": LoggedFigure("power_w"),
+    "powerdrawaverage": LoggedFigure("power_w"),
+    "powerdrawinstant": LoggedFigure("power_w"),
     # nvidia-smi dmon: rates in MB/s, memory in MB of 2^20
-    "sm": Meaning("gpu_percent"),
-    "mem": Meaning("memory_controller_percent"),
-    "fb": Meaning("memory_used_mib"),
-    "rxpci": Meaning("pcie_rx_mb_s"),
-    "txpci": Meaning("pcie_tx_mb_s"),
-    "pwr": Meaning("power_w"),
+    "sm": LoggedFigure("gpu_percent"),
+    "mem": LoggedFigure("memory_controller_percent"),
+    "fb": LoggedFigure("memory_used_mib"),
+    "rxpci": LoggedFigure("pcie_rx_mb_s"),
+    "txpci": LoggedFigure("pcie_tx_mb_s"),
+    "pwr": LoggedFigure("power_w"),
     # amd-smi monitor and metric, rocm-smi
-    "gfx": Meaning("gpu_percent"),
-    "gfxutil": Meaning("gpu_percent"),
-    "gfxactivity": Meaning("gpu_percent"),
-    "umcactivity": Meaning("memory_controller_percent"),
-    "vramused": Meaning("memory_used_mib"),
-    "usedvram": Meaning("memory_used_mib"),
-    "vramtotal": Meaning("memory_total_mib"),
-    "totalvram": Meaning("memory_total_mib"),
-    "vrampercent": Meaning("memory_used_percent"),
-    "powerusage": Meaning("power_w"),
-    "socketpower": Meaning("power_w"),
-    "pciebw": Meaning("pcie_both_mb_s", 0.125),
-    "gpuuse": Meaning("gpu_percent"),
-    "gpumemoryuse": Meaning("memory_controller_percent"),
-    "gpumemoryallocated": Meaning("memory_used_percent"),
-    "averagegraphicspackagepower": Meaning("power_w"),
-    "currentsocketgraphicspackagepower": Meaning("power_w"),
+    "gfx": LoggedFigure("gpu_percent"),
+    "gfxutil": LoggedFigure("gpu_percent"),
+    "gfxactivity": LoggedFigure("gpu_percent"),
+    "umcactivity": LoggedFigure("memory_controller_percent"),
+    "vramused": LoggedFigure("memory_used_mib"),
+    "usedvram": LoggedFigure("memory_used_mib"),
+    "vramtotal": LoggedFigure("memory_total_mib"),
+    "totalvram": LoggedFigure("memory_total_mib"),
+    "vrampercent": LoggedFigure("memory_used_percent"),
+    "powerusage": LoggedFigure("power_w"),
+    "socketpower": LoggedFigure("power_w"),
+    "pciebw": LoggedFigure("pcie_both_mb_s", 0.125),
+    "gpuuse": LoggedFigure("gpu_percent"),
+    "gpumemoryuse": LoggedFigure("memory_controller_percent"),
+    "gpumemoryallocated": LoggedFigure("memory_used_percent"),
+    "averagegraphicspackagepower": LoggedFigure("power_w"),
+    "currentsocketgraphicspackagepower": LoggedFigure("power_w"),
     # DCGM field names and the short headings of dcgmi dmon; profiling rates are bytes/s, device counters KB/s
-    "dcgmfidevgpuutil": Meaning("gpu_percent"),
-    "gputl": Meaning("gpu_percent"),
-    "dcgmfiprofgrengineactive": Meaning("gpu_percent", 100.0),
-    "gract": Meaning("gpu_percent", 100.0),
-    "dcgmfidevmemcopyutil": Meaning("memory_controller_percent"),
-    "mcutl": Meaning("memory_controller_percent"),
-    "dcgmfiprofdramactive": Meaning("memory_controller_percent", 100.0),
-    "drama": Meaning("memory_controller_percent", 100.0),
-    "dcgmfidevfbused": Meaning("memory_used_mib"),
-    "fbusd": Meaning("memory_used_mib"),
-    "dcgmfidevfbtotal": Meaning("memory_total_mib"),
-    "fbttl": Meaning("memory_total_mib"),
-    "dcgmfiprofpcierxbytes": Meaning("pcie_rx_mb_s", 1e-6),
-    "dcgmfiprofpcietxbytes": Meaning("pcie_tx_mb_s", 1e-6),
-    "pcirx": Meaning("pcie_rx_mb_s", 1e-6),
-    "pcitx": Meaning("pcie_tx_mb_s", 1e-6),
-    "dcgmfidevpcierxthroughput": Meaning("pcie_rx_mb_s", 1e-3),
-    "dcgmfidevpcietxthroughput": Meaning("pcie_tx_mb_s", 1e-3),
-    "dcgmfidevpowerusage": Meaning("power_w"),
-    "power": Meaning("power_w"),
+    "dcgmfidevgpuutil": LoggedFigure("gpu_percent"),
+    "gputl": LoggedFigure("gpu_percent"),
+    "dcgmfiprofgrengineactive": LoggedFigure("gpu_percent", 100.0),
+    "gract": LoggedFigure("gpu_percent", 100.0),
+    "dcgmfidevmemcopyutil": LoggedFigure("memory_controller_percent"),
+    "mcutl": LoggedFigure("memory_controller_percent"),
+    "dcgmfiprofdramactive": LoggedFigure("memory_controller_percent", 100.0),
+    "drama": LoggedFigure("memory_controller_percent", 100.0),
+    "dcgmfidevfbused": LoggedFigure("memory_used_mib"),
+    "fbusd": LoggedFigure("memory_used_mib"),
+    "dcgmfidevfbtotal": LoggedFigure("memory_total_mib"),
+    "fbttl": LoggedFigure("memory_total_mib"),
+    "dcgmfiprofpcierxbytes": LoggedFigure("pcie_rx_mb_s", 1e-6),
+    "dcgmfiprofpcietxbytes": LoggedFigure("pcie_tx_mb_s", 1e-6),
+    "pcirx": LoggedFigure("pcie_rx_mb_s", 1e-6),
+    "pcitx": LoggedFigure("pcie_tx_mb_s", 1e-6),
+    "dcgmfidevpcierxthroughput": LoggedFigure("pcie_rx_mb_s", 1e-3),
+    "dcgmfidevpcietxthroughput": LoggedFigure("pcie_tx_mb_s", 1e-3),
+    "dcgmfidevpowerusage": LoggedFigure("power_w"),
+    "power": LoggedFigure("power_w"),
 }
 GPU_HEADINGS = ("index", "gpu", "gpuid", "gpuindex", "idx", "device", "entity", "card", "uuid", "gpuuuid", "pcibusid")
 UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
@@ -104,7 +106,7 @@ class Utilisation:
 
     Attributes:
         source: the file.
-        gpus: one row a GPU in order of id: gpu (text), samples, and the ``FIGURES`` the log has (null where not).
+        gpus: one row per GPU in order of id: gpu (text), samples, and the ``FIGURES`` the log has (null where not).
     """
 
     source: str
@@ -132,6 +134,11 @@ def read_utilisation(path: str) -> Utilisation:
     return Utilisation(path, _averages(samples))
 
 
+def gpu_rows(logs: Mapping[str, Utilisation]) -> list[GpuUtilisation]:
+    """Return the averages of logs, by name, one entry per GPU."""
+    return [row for name, one in logs.items() for row in rows_of(GpuUtilisation, one.gpus, log=name, source=one.source)]
+
+
 def _rows(text: str) -> Iterable[list[str]]:
     """Split a log into cells: CSV where there are commas, else columns of blanks (``dmon``)."""
     for line in text.splitlines():
@@ -154,7 +161,7 @@ def _figures(row: Sequence[str]) -> list[str]:
 
 
 def _sample(heading: Sequence[str], row: Sequence[str]) -> dict[str, str | float | None] | None:
-    """Read one line by the heading; null for repeated headings, lines of units and broken lines."""
+    """Read one line by the heading; None for repeated headings, lines of units and broken lines."""
     if len(row) != len(heading) or _figures(row):
         return None
     gpu: str | None = None
@@ -174,18 +181,18 @@ def _sample(heading: Sequence[str], row: Sequence[str]) -> dict[str, str | float
 
 
 def _number(cell: str) -> float | None:
-    found = NUMBER.match(cell.strip())
-    return None if found is None else as_number(found.group())
+    number = NUMBER.match(cell.strip())
+    return None if number is None else as_number(number.group())
 
 
 def _unit_factor(heading: str, cell: str) -> float:
     """Bring memory that a log states in GiB or bytes to MiB; other units are those of the heading table."""
-    told = f"{heading} {cell}".lower()
-    if not ("mem" in told or "vram" in told or "fb" in told):
+    text = f"{heading} {cell}".lower()
+    if not ("mem" in text or "vram" in text or "fb" in text):
         return 1.0
-    if re.search(r"\bgi?b\b", told):
+    if re.search(r"\bgi?b\b", text):
         return 1024.0
-    return 1 / (1 << 20) if re.search(r"\((b|bytes)\)|\[(b|bytes)\]", told) else 1.0
+    return 1 / (1 << 20) if re.search(r"\((b|bytes)\)|\[(b|bytes)\]", text) else 1.0
 
 
 def _averages(samples: Sequence[dict[str, str | float | None]]) -> pl.DataFrame:

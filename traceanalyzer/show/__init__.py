@@ -1,6 +1,6 @@
-"""Results to people and programs: terminal tables, JSON documents, CSV, plots, the page, files for other programs.
+"""Showing results to people and programs: terminal tables, CSV, JSON Schemas, plots.
 
-One module a command, of the command's name: ``document`` is its JSON, ``CSV_COLUMNS`` its CSV, ``render`` its text. All
-three are made of the same rows, and so is the page. ``text`` and ``console`` hold what every command's text is made of,
-``step_groups`` which steps are shown as one. ``plots``, ``html`` and ``exports`` are packages of their own.
+What every command's ``view`` and ``plot`` are made of: ``part_table`` makes terminal tables of declared parts,
+``frame_table`` of any frame, ``csv_text`` writes CSV, ``schema`` JSON Schemas; ``step_groups`` says which steps are
+shown as one. ``plots`` holds what Matplotlib plots share.
 """

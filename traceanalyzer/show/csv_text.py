@@ -14,7 +14,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Part]) -> str:
-    """Return rows as CSV (RFC 4180, header first). Null is an empty cell.
+    """Return rows as CSV (RFC 4180, header first). ``None`` is an empty cell.
 
     A text cell that a spreadsheet would run as a formula gets a leading apostrophe; numbers are written as they are.
     """

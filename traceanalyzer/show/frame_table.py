@@ -1,4 +1,4 @@
-"""Any frame as a table, as JSON and as CSV: what an analysis without a page of its own is shown with."""
+"""Any frame as a table, and as rows for JSON and CSV: what an analysis without a page of its own is shown with."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import polars.selectors as cs
 from rich.console import Group
 from rich.text import Text
 
+from traceanalyzer.show.part_table import UNKNOWN, plain_value
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import duration, plural, us
 
 
 def in_us(frame: pl.DataFrame) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
-    """Return columns and rows for output: every ``_ns`` column as ``_us``, NaN and infinity as null."""
+    """Return columns and rows for output: every ``_ns`` column as ``_us``, NaN and infinity as None."""
     finite = pl.when(cs.float().is_finite()).then(cs.float())
     clean = frame.with_columns(finite, (cs.categorical() | cs.enum()).cast(pl.String))
     names = {column: f"{column[:-3]}_us" if column.endswith("_ns") else column for column in clean.columns}
@@ -23,11 +24,6 @@ def in_us(frame: pl.DataFrame) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
         for row in clean.iter_rows(named=True)
     ]
     return tuple(names.values()), rows
-
-
-def document(name: str, frame: pl.DataFrame) -> dict[str, Any]:
-    """Return the JSON document of an analysis: its schema, and its rows with times in µs."""
-    return {"schema": f"traceanalyzer/{name}/1", "rows": in_us(frame)[1]}
 
 
 def render(frame: pl.DataFrame, limit: int, width: int) -> Group:
@@ -44,9 +40,7 @@ def render(frame: pl.DataFrame, limit: int, width: int) -> Group:
 
 def _cell(column: str, value: Any) -> str:
     if value is None:
-        return "n/a"
+        return UNKNOWN
     if column.endswith("_ns"):
         return duration(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if isinstance(value, float) else str(value)
+    return plain_value(value)

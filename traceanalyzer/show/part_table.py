@@ -19,12 +19,17 @@ def cell(column: Column, value: Any, unknown: str = UNKNOWN) -> str:
     """Return a value as people read it: times in the unit that fits, shares in percent, counts with separators."""
     if value is None:
         return unknown
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if column.unit in NS:
         return duration(value * NS[column.unit])
     if column.unit.startswith("share"):
         return percent(value)
+    return plain_value(value)
+
+
+def plain_value(value: Any) -> str:
+    """Return a value without unit as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.4g}" if isinstance(value, float) else str(value)

@@ -11,7 +11,7 @@ Callback = Callable[[int, int | None], None]
 
 @contextmanager
 def ingest_progress() -> Iterator[Callback | None]:
-    """Show a bar with MB/s and time left while traces are read; without a terminal on stderr, yield null."""
+    """Show a bar with MB/s and time left while traces are read; without a terminal on stderr, yield None."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -17,16 +17,16 @@ VERSION = "Name and version of this document; the version changes when a key is 
 def documents() -> dict[str, type[Document]]:
     """Return every document that a command prints, by the name of its schema file."""
     package = import_module("traceanalyzer.commands")
-    found: dict[str, type[Document]] = {}
+    by_name: dict[str, type[Document]] = {}
     for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if info.name.endswith(".result"):
             module = import_module(info.name)
-            found |= {file_name(one): one for one in vars(module).values() if _is_own(one, info.name)}
-    return dict(sorted(found.items()))
+            by_name |= {file_name(one): one for one in vars(module).values() if _is_document(one)}
+    return dict(sorted(by_name.items()))
 
 
-def _is_own(value: Any, module: str) -> bool:
-    return isinstance(value, type) and issubclass(value, Document) and value.__module__ == module
+def _is_document(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Document) and value is not Document
 
 
 def tag(document: type[Document]) -> str:

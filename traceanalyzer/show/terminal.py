@@ -23,17 +23,26 @@ NARROWEST = 40
 
 def console() -> Console:
     """Return the console on stdout; where that is no terminal, it is plain and has the width of $COLUMNS or 100."""
-    on_terminal = Console(highlight=False, markup=False, emoji=False)
+    on_terminal = _Screen(highlight=False, markup=False, emoji=False)
     if on_terminal.is_terminal:
         return on_terminal
     asked = os.environ.get("COLUMNS", "")
     width = int(asked) if asked.isdigit() and int(asked) >= NARROWEST else DEFAULT_WIDTH
-    return Console(highlight=False, markup=False, emoji=False, width=width, file=cast("IO[str]", _Trimmed()))
+    return _Screen(highlight=False, markup=False, emoji=False, width=width, file=cast("IO[str]", _Trimmed()))
+
+
+class _Screen(Console):
+    """A console that leaves a closed pipe to ``main``, which ends quietly; Rich would exit with status 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error through."""
+        raise BrokenPipeError
 
 
 class _Trimmed:
     """Standard output whose lines end without blanks: Rich fills lines up, which a pipe should not see."""
 
+    # Whatever stdout has: Rich keeps its signs, and ``plain`` replaces those that stdout lacks.
     encoding = "utf-8"
 
     def __init__(self) -> None:
@@ -68,7 +77,7 @@ def table(
     Args:
         columns: headings.
         rows: cells as text; untrusted text is shown literally.
-        name_column: the column of kernel names, which are shortened to the space the others leave; null for none.
+        name_column: the column of kernel names, which are shortened to the space the others leave; None for none.
         width: of the terminal, in characters.
         shorten: how names lose length; the default knows kernel names.
         spare: columns, by index, that a narrow terminal does without, the first to go first. A cell that still does

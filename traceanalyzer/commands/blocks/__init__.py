@@ -1,1 +1,1 @@
-"""blocks"""
+"""``traceanalyzer blocks``."""

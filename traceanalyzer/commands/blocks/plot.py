@@ -1,4 +1,4 @@
-"""The strip of transformer blocks: a bar a block, stacked by part of the model, the variant below."""
+"""The strip of transformer blocks: a bar per block, stacked by part of the model, the variant below."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from traceanalyzer.problems import TraceError
 from traceanalyzer.segment import Segmentation
 from traceanalyzer.segment.outliers import Outlier, find_outliers
 from traceanalyzer.show.plots import style
-from traceanalyzer.show.plots.legend import Meaning, draw_legend, legend_height
+from traceanalyzer.show.plots.legend import LegendEntry, draw_legend, legend_height
 from traceanalyzer.show.step_groups import StepGroup, step_groups
 from traceanalyzer.wording import plural
 
@@ -25,44 +25,44 @@ LETTERS_FIT = 72
 
 
 def block_strip(
-    found: Segmentation,
+    cut: Segmentation,
     rank: int | None = None,
     width: float = style.WIDTH,
     unusual: Sequence[Outlier] | None = None,
     phase: str | None = None,
 ) -> Figure:
-    """Draw the kernel time of every block, the median over steps that are alike; a strip a device, phase and depth.
+    """Draw the kernel time of every block, the median over steps that are alike; a strip per device, phase and depth.
 
     Complete steps are taken where there are any. At most four strips are drawn, those with most steps.
 
     Args:
-        found: the segmentation of a trace.
+        cut: the segmentation of a trace.
         rank: named in the title, where it is not 0.
         width: of the figure, inches.
-        unusual: blocks out of line, where they are known already; those of other steps are not drawn.
+        unusual: outlier blocks, where they are known already; those of other steps are not drawn.
         phase: only steps of this phase.
 
     Raises:
         TraceError: there are no blocks.
     """
-    groups = [group for group in step_groups(found) if phase in (None, group.phase) and not group.blocks.is_empty()]
+    groups = [group for group in step_groups(cut) if phase in (None, group.phase) and not group.blocks.is_empty()]
     if not groups:
         raise TraceError("plot", "nothing to draw: no transformer blocks were found")
     strips = [
-        (group, _times(group.blocks, found.events))
+        (group, _times(group.blocks, cut.events))
         for group in sorted(groups, key=lambda group: -group.shown.height)[:MOST_STRIPS]
     ]
-    unusual = find_outliers(found) if unusual is None else unusual
+    unusual = find_outliers(cut) if unusual is None else unusual
     used = [name for name in style.ROLE_GROUPS if any(name in times.columns for _, times in strips)]
-    meanings = [Meaning(name, style.GROUP_COLOURS[name], style.GROUP_HATCHES[name]) for name in used]
+    entries = [LegendEntry(name, style.GROUP_COLOURS[name], style.GROUP_HATCHES[name]) for name in used]
     devices = len({group.device for group, _ in strips})
     with style.styled():
-        figure = style.new_figure(0.35 + 3.1 * len(strips) + legend_height(meanings, width), width)
+        figure = style.new_figure(0.35 + 3.1 * len(strips) + legend_height(entries, width), width)
         for at, (group, times) in enumerate(strips, start=1):
             axes = figure.add_subplot(len(strips), 1, at)
             title = _title(group, times) + _where(rank, group.device, devices)
             _strip(axes, title, times, group.own(unusual), width)
-        draw_legend(figure, meanings)
+        draw_legend(figure, entries)
     return figure
 
 

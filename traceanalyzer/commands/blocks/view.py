@@ -19,7 +19,6 @@ from traceanalyzer.segment.outliers import (
     find_outliers,
     too_few,
 )
-from traceanalyzer.segment.roles import ROLES
 from traceanalyzer.show.step_groups import StepGroup, step_groups
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import (
@@ -28,6 +27,7 @@ from traceanalyzer.wording import (
     us,
     visible,
 )
+from traceanalyzer.words import ROLES
 
 SCHEMA = "traceanalyzer/blocks/1"
 CSV_COLUMNS = (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -104,59 +104,53 @@ def capture(
     the profiler, waits for the traces and prints their overview. The profiler is stopped whatever happens. Requests go
     to URL only.
     """
-    from traceanalyzer.commands.capture.compute import Limits
+    from traceanalyzer.commands.capture.compute import CaptureWish, Limits
     from traceanalyzer.commands.capture.compute import capture as record
     from traceanalyzer.commands.capture.http import Client, Endpoint
-    from traceanalyzer.commands.capture.load import Workload
+    from traceanalyzer.commands.capture.load import RequestLoad
 
     client = Client(Endpoint.parse(url), os.environ.get(api_key_env) or None)
     if client.key and client.endpoint.scheme == "http" and not client.endpoint.loopback:
         click.echo("warning: the API key is sent without encryption; use https", err=True)
+    limits = Limits(load=timeout, stop=stop_timeout, files=file_timeout)
+    wish = CaptureWish(profile_dir, output, name, model, take_over, limits)
     with terminated_as_interrupted():
-        found = record(
-            client,
-            Workload(concurrency, input_tokens, output_tokens),
-            profile_dir=profile_dir,
-            output=output,
-            name=name,
-            model=model,
-            take_over=take_over,
-            limits=Limits(load=timeout, stop=stop_timeout, files=file_timeout),
-            tell=_tell,
-        )
-    _show(found, as_json=as_json, no_cache=no_cache)
+        captured = record(client, RequestLoad(concurrency, input_tokens, output_tokens), wish, _tell)
+    _show(captured, as_json=as_json, no_cache=no_cache)
 
 
-def _show(found: Capture, *, as_json: bool, no_cache: bool) -> None:
-    from traceanalyzer.commands.capture import view as report
+def _show(captured: Capture, *, as_json: bool, no_cache: bool) -> None:
+    from traceanalyzer.commands.capture import view
     from traceanalyzer.show.terminal import console
 
-    if not found.files:
-        show_warnings(found.warnings)
+    if not captured.files:
+        show_warnings(captured.warnings)
         if as_json:
-            emit_json(report.document(found, None, None, list(found.warnings)))
+            emit_json(view.document(captured, None, None, captured.warnings))
         else:
-            console().print(report.render(found, None))
+            console().print(view.render(captured, None))
         return
     from traceanalyzer.commands.capture.recorded import decode_steps, shortfall
-    from traceanalyzer.commands.ingest import view as summary
+    from traceanalyzer.commands.ingest import view as summary_view
     from traceanalyzer.commands.ingest.compute import engine_of, timelines
 
-    traces = open_inputs([str(path) for path in found.files], no_cache=no_cache)
+    traces = open_inputs([str(path) for path in captured.files], no_cache=no_cache)
     lines = [timeline for trace in traces for timeline in timelines(trace)]
-    recorded = decode_steps(traces, found.workload.concurrency)
+    recorded = decode_steps(traces, captured.load.concurrency)
     of_trace = [*traces.warnings, *(warning for trace in traces for warning in warnings_of(trace))]
-    lacking = shortfall(recorded, found.workload.concurrency)
-    warnings = [*found.warnings, *([lacking] if lacking else []), *of_trace]
+    lacking = shortfall(recorded, captured.load.concurrency)
+    warnings = [*captured.warnings, *([lacking] if lacking else []), *of_trace]
     show_warnings(warnings)
     engine = engine_of(traces)
     if as_json:
-        emit_json(report.document(found, recorded, summary.document(traces, engine, lines, of_trace), warnings))
+        summary: Any = summary_view.document(traces, engine, lines, of_trace)
+        emit_json(view.document(captured, recorded, summary, warnings))
         return
     screen = console()
-    screen.print(report.render(found, recorded))
-    together = str(found.files[0]) if len(found.files) == 1 else str(found.files[0].parent / f"{found.name}*")
-    screen.print(summary.render(engine, lines, screen, next_path=together), crop=False)
+    screen.print(view.render(captured, recorded))
+    first = captured.files[0]
+    together = str(first if len(captured.files) == 1 else first.parent / f"{captured.name}*")
+    screen.print(summary_view.render(engine, lines, screen, next_path=together), crop=False)
 
 
 def _tell(line: str) -> None:

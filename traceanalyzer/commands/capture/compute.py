@@ -9,13 +9,12 @@ from pathlib import Path
 
 from traceanalyzer.commands.capture.http import Client
 from traceanalyzer.commands.capture.load import (
-    Outcome,
-    Workload,
+    RequestLoad,
+    RequestOutcome,
     drive,
     warm_up,
 )
 from traceanalyzer.commands.capture.profile_files import (
-    Snapshot,
     copy,
     rename,
     snapshot,
@@ -39,92 +38,100 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class CaptureWish:
+    """What is to be recorded.
+
+    Attributes:
+        profile_dir: the directory the server writes traces to, as it is seen from here; None when it is not.
+        output: a directory to copy the traces to; None leaves them where they are.
+        name: begins the file names; None for one made of model and load.
+        model: the model to use, where several are served.
+        take_over: stop a session that is active already.
+        limits: how long each part may take.
+    """
+
+    profile_dir: Path | None = None
+    output: Path | None = None
+    name: str | None = None
+    model: str | None = None
+    take_over: bool = False
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
 class Capture:
     """What was recorded.
 
     Attributes:
         name: what the run is called; file names begin with it.
-        server, workload: what was profiled under which load.
-        outcomes: one a request.
+        server, load: what was profiled under which load.
+        outcomes: one per request.
         files: the new traces; empty when the server's directory cannot be seen from here.
-        location: where the files are, in words, when ``files`` is empty; else null.
+        location: where the files are, in words, when ``files`` is empty; else None.
         warnings: what was odd.
     """
 
     name: str
     server: Server
-    workload: Workload
-    outcomes: tuple[Outcome, ...]
+    load: RequestLoad
+    outcomes: tuple[RequestOutcome, ...]
     files: tuple[Path, ...]
     location: str | None
     warnings: tuple[TraceWarning, ...]
 
 
-def default_name(model: str, workload: Workload) -> str:
+def default_name(model: str, load: RequestLoad) -> str:
     """Name a run after its model, batch and lengths."""
     short = re.sub(r"[^A-Za-z0-9.-]+", "-", model.rstrip("/").rpartition("/")[2]).strip("-.")[:LONGEST_MODEL] or "model"
-    return f"{short}_bs{workload.concurrency}_in{workload.input_tokens}_out{workload.output_tokens}"
+    return f"{short}_bs{load.concurrency}_in{load.input_tokens}_out{load.output_tokens}"
 
 
 def capture(
-    client: Client,
-    workload: Workload,
-    *,
-    profile_dir: Path | None = None,
-    output: Path | None = None,
-    name: str | None = None,
-    model: str | None = None,
-    take_over: bool = False,
-    limits: Limits | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    client: Client, load: RequestLoad, wish: CaptureWish, tell: Callable[[str], None] = lambda _: None
 ) -> Capture:
-    """Record a trace of a running server under a load of ``workload.concurrency`` requests.
+    """Record a trace of a running server under a load of ``load.concurrency`` requests.
 
     Args:
         client: for the server.
-        workload: what is sent.
-        profile_dir: the directory the server writes traces to, as it is seen from here; null when it is not.
-        output: a directory to copy the traces to; null leaves them where they are.
-        name: begins the file names; null for one made of model and workload.
-        model: the model to use, where several are served.
-        take_over: stop a session that is active already.
-        limits: how long each part may take.
+        load: what is sent.
+        wish: what is recorded, and where it goes.
         tell: called with each step, for progress.
 
     Raises:
         TraceError: the server cannot be used, refuses to profile, or left no trace.
     """
-    limits = limits or Limits()
-    server = identify(client, model)
-    _fits(client, server, workload)
-    title = name or default_name(server.model, workload)
+    server = identify(client, wish.model)
+    _fits(client, server, load)
+    title = wish.name or default_name(server.model, load)
     if NAME.fullmatch(title) is None:
         raise TraceError(title, "a name has letters, digits, '.', '_' and '-', and begins with a letter or digit")
     engine = " ".join(filter(None, (server.engine, server.version)))
     tell(f"{engine} serves {server.model}; warming up")
-    warm_up(client, server.model, workload, timeout=limits.load)
+    warm_up(client, server.model, load, timeout=wish.limits.load)
     warnings = _busy(client)
+    folder = wish.profile_dir
     # Only a server on this machine may be told to create the directory; elsewhere it has to be mounted.
-    visible = profile_dir is not None and (profile_dir.is_dir() or client.endpoint.loopback)
-    wanted = ProfileRequest(title, None if profile_dir is None else profile_dir.absolute(), take_over, limits.stop)
+    seen = folder is not None and (folder.is_dir() or client.endpoint.loopback)
+    wanted = ProfileRequest(title, folder.absolute() if folder else None, wish.take_over, wish.limits.stop)
     with profiling(client, server, wanted, tell):
         # Not before: a session that was taken over has left its files by now.
-        before = snapshot(profile_dir) if profile_dir is not None else {}
-        outcomes = drive(client, server.model, workload, timeout=limits.load, tell=tell)
-    warnings += _short(outcomes, workload)
-    if not visible or profile_dir is None:
-        told = _location(client, server, title, profile_dir)
-        return Capture(title, server, workload, outcomes, (), told, tuple(warnings))
-    files = _collect(profile_dir, before, title, server, output, limits, warnings)
-    return Capture(title, server, workload, outcomes, files, None, tuple(warnings))
+        before = snapshot(folder) if folder is not None else {}
+        outcomes = drive(client, server.model, load, timeout=wish.limits.load, tell=tell)
+    warnings += _short(outcomes, load)
+    if not seen or folder is None:
+        where = _location(client, server, title, folder)
+        return Capture(title, server, load, outcomes, (), where, tuple(warnings))
+    new = wait_for_new(folder, before, timeout=wish.limits.files)
+    files, unnamed = _named(new, title, server, folder, wish.output)
+    return Capture(title, server, load, outcomes, files, None, (*warnings, *unnamed))
 
 
-def _fits(client: Client, server: Server, workload: Workload) -> None:
-    needed = workload.input_tokens + workload.output_tokens
+def _fits(client: Client, server: Server, load: RequestLoad) -> None:
+    needed = load.input_tokens + load.output_tokens
     if server.longest is not None and needed > server.longest:
         raise TraceError(
             str(client.endpoint),
-            f"{workload.input_tokens} + {workload.output_tokens} tokens exceed the server's limit of {server.longest} "
+            f"{load.input_tokens} + {load.output_tokens} tokens exceed the server's limit of {server.longest} "
             "(max_model_len)",
         )
 
@@ -133,43 +140,35 @@ def _busy(client: Client) -> list[TraceWarning]:
     running = running_requests(client)
     if not running:
         return []
-    message = f"{running} requests of others are running; steps will hold them as well"
+    message = f"{running} other requests are running; recorded steps will include them"
     return [TraceWarning("busy_server", message, str(client.endpoint), count=running)]
 
 
-def _short(outcomes: tuple[Outcome, ...], workload: Workload) -> list[TraceWarning]:
+def _short(outcomes: tuple[RequestOutcome, ...], load: RequestLoad) -> list[TraceWarning]:
     warnings = []
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed:
         message = (
-            f"{len(failed)} of {len(outcomes)} requests failed ({failed[0].error}); batches were smaller than asked"
+            f"{len(failed)} of {len(outcomes)} requests failed ({failed[0].error}); batches were smaller than asked for"
         )
         warnings.append(TraceWarning("failed_requests", message, count=len(failed)))
-    short = sum(not o.error and o.tokens < workload.output_tokens for o in outcomes)
+    short = sum(not o.error and o.tokens < load.output_tokens for o in outcomes)
     if short:
-        message = f"{short} answers ended before {workload.output_tokens} tokens; the server did not honour ignore_eos"
+        message = f"{short} answers ended before {load.output_tokens} tokens; the server did not honour ignore_eos"
         warnings.append(TraceWarning("short_answers", message, count=short))
     return warnings
 
 
-def _collect(
-    profile_dir: Path,
-    before: Snapshot,
-    title: str,
-    server: Server,
-    output: Path | None,
-    limits: Limits,
-    warnings: list[TraceWarning],
-) -> tuple[Path, ...]:
-    found = wait_for_new(profile_dir, before, timeout=limits.files)
+def _named(
+    files: tuple[Path, ...], title: str, server: Server, profile_dir: Path, output: Path | None
+) -> tuple[tuple[Path, ...], list[TraceWarning]]:
+    """Copy new traces to ``output``, or rename them where they are, so that their names begin with ``title``."""
     # Both engines join a prefix to the name in their own way, by which ranks are read from names.
     separator = "-" if server.engine == "sglang" else "_"
     if output is not None:
-        return copy(found, output, title, separator)
-    files, problem = rename(found, title, separator)
-    if problem is not None:
-        warnings.append(TraceWarning("not_renamed", problem, str(profile_dir)))
-    return files
+        return copy(files, output, title, separator), []
+    renamed, problem = rename(files, title, separator)
+    return renamed, [TraceWarning("not_renamed", problem, str(profile_dir))] if problem else []
 
 
 def _location(client: Client, server: Server, title: str, profile_dir: Path | None) -> str:
@@ -180,4 +179,4 @@ def _location(client: Client, server: Server, title: str, profile_dir: Path | No
         where = f"SGLANG_TORCH_PROFILER_DIR of the server, or its /tmp, on {host}"
     else:
         where = f"the server's torch_profiler_dir (or VLLM_TORCH_PROFILER_DIR) on {host}"
-    return f"{where}; names begin with {title} where the server's version can do that"
+    return f"{where}; names begin with {title} where the server's version supports that"

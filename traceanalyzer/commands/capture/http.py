@@ -39,7 +39,7 @@ class Endpoint:
         """Read ``http://host:8000``, ``host:8000`` or ``https://host/prefix/v1``.
 
         Raises:
-            TraceError: it is no such URL, or holds a password (which would end up in logs).
+            TraceError: it is not such a URL, or holds a password (which would end up in logs).
         """
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -48,7 +48,8 @@ class Endpoint:
             raise TraceError(url, f"is not a URL ({error})") from error
         if parts.username or parts.password:
             raise TraceError(
-                parts.hostname or "URL", "a URL with a password is refused; put the key in the environment"
+                parts.hostname or "URL",
+                "a URL with a password is refused, as it would end up in logs; put the key in the environment",
             )
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise TraceError(url, "is not an http or https URL")
@@ -83,7 +84,7 @@ class Response:
         return 200 <= self.status < 300
 
     def json(self) -> Any:
-        """Return the body as JSON, or null when it is none."""
+        """Return the body as JSON, or None when it is not."""
         try:
             return json.loads(self.text)
         except ValueError:
@@ -105,7 +106,7 @@ class Client:
 
     Attributes:
         endpoint: the server.
-        key: sent as a bearer token; null for none. Never shown.
+        key: sent as a bearer token; None for none. Never shown.
         connect_timeout: seconds to wait for a connection.
     """
 
@@ -156,7 +157,7 @@ class Client:
         return connection
 
     def send(self, connection: http.client.HTTPConnection, method: str, path: str, body: Any) -> None:
-        """Write a request with a JSON body; null sends none."""
+        """Write a request with a JSON body; None sends none."""
         headers = {"Accept": "application/json", "User-Agent": "traceanalyzer"}
         data = None
         if body is not None:
@@ -168,8 +169,8 @@ class Client:
 
     def unreachable(self, what: str, error: Exception) -> UnreachableError:
         """Put a failure of the connection in words."""
-        told = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        return UnreachableError(str(self.endpoint), f"{what}: {told}")
+        reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        return UnreachableError(str(self.endpoint), f"{what}: {reason}")
 
 
 @contextmanager
@@ -191,11 +192,11 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[str]:
             yield data
 
 
-def _message(found: Any) -> str | None:
+def _message(document: Any) -> str | None:
     """Find the text of an error document: OpenAI's ``error.message``, FastAPI's ``detail``, or ``message``."""
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         return None
-    error = found.get("error")
+    error = document.get("error")
     nested = error.get("message") if isinstance(error, dict) else error
-    told = nested or found.get("detail") or found.get("message")
-    return None if told is None else str(told)[:BODY_SHOWN]
+    message = nested or document.get("detail") or document.get("message")
+    return None if message is None else str(message)[:BODY_SHOWN]

@@ -24,7 +24,7 @@ TOKEN_IDS = (100, 1000)
 
 
 @dataclass(frozen=True)
-class Workload:
+class RequestLoad:
     """What is sent.
 
     Attributes:
@@ -38,13 +38,13 @@ class Workload:
 
 
 @dataclass
-class Outcome:
+class RequestOutcome:
     """How one request went.
 
     Attributes:
         tokens: received.
-        first_token_s: seconds from the start of the load to the first; null where none came.
-        error: why it failed; null where it did not.
+        first_token_s: seconds from the start of the load to the first; None where none came.
+        error: why it failed; None where it did not.
     """
 
     tokens: int = 0
@@ -56,14 +56,14 @@ class Outcome:
 class _Job:
     """One request's thread, with what is needed to end it from outside."""
 
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: RequestOutcome = field(default_factory=RequestOutcome)
     connection: http.client.HTTPConnection | None = None
     thread: threading.Thread | None = None
 
 
 def drive(
-    client: Client, model: str, workload: Workload, *, timeout: float, tell: Callable[[str], None] | None = None
-) -> tuple[Outcome, ...]:
+    client: Client, model: str, load: RequestLoad, *, timeout: float, tell: Callable[[str], None] | None = None
+) -> tuple[RequestOutcome, ...]:
     """Send the requests at the same moment and wait for all answers.
 
     Connections are open before the first request is sent. Requests still running after ``timeout`` seconds, or when
@@ -72,14 +72,14 @@ def drive(
     Raises:
         TraceError: no request succeeded.
     """
-    jobs = [_Job() for _ in range(workload.concurrency)]
-    gate = threading.Barrier(workload.concurrency)
+    jobs = [_Job() for _ in range(load.concurrency)]
+    gate = threading.Barrier(load.concurrency)
     start = time.monotonic()
     deadline = start + timeout
     rng = random.Random()
     for job in jobs:
-        prompt = [rng.randrange(*TOKEN_IDS) for _ in range(workload.input_tokens)]
-        body = _body(model, prompt, workload.output_tokens)
+        prompt = [rng.randrange(*TOKEN_IDS) for _ in range(load.input_tokens)]
+        body = _body(model, prompt, load.output_tokens)
         arguments = (client, body, job, gate, start, timeout)
         job.thread = threading.Thread(target=_run, args=arguments, daemon=True, name="request")
         job.thread.start()
@@ -93,7 +93,7 @@ def drive(
     return outcomes
 
 
-def warm_up(client: Client, model: str, workload: Workload, *, timeout: float) -> None:
+def warm_up(client: Client, model: str, load: RequestLoad, *, timeout: float) -> None:
     """Send the same prompts with short answers, so that compilation and graph capture are not what is recorded.
 
     Raises:
@@ -102,7 +102,7 @@ def warm_up(client: Client, model: str, workload: Workload, *, timeout: float) -
     drive(
         client,
         model,
-        Workload(workload.concurrency, workload.input_tokens, min(WARM_UP_TOKENS, workload.output_tokens)),
+        RequestLoad(load.concurrency, load.input_tokens, min(WARM_UP_TOKENS, load.output_tokens)),
         timeout=timeout,
     )
 
@@ -143,14 +143,14 @@ def _run(
         job.outcome.error = job.outcome.error or "not sent, because another connection failed"
     except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
         # A connection that was broken off from outside fails in any of these ways.
-        told = "no answer within the time limit" if isinstance(error, TimeoutError) else f"broken off ({error!r})"
-        job.outcome.error = job.outcome.error or told
+        reason = "no answer within the time limit" if isinstance(error, TimeoutError) else f"broken off ({error!r})"
+        job.outcome.error = job.outcome.error or reason
     finally:
         if job.connection is not None:
             job.connection.close()
 
 
-def _take(data: str, outcome: Outcome, start: float) -> None:
+def _take(data: str, outcome: RequestOutcome, start: float) -> None:
     """Count the tokens of one event; the last event's usage, where sent, is exact."""
     document = json.loads(data)
     if not isinstance(document, dict):
@@ -170,14 +170,14 @@ def _take(data: str, outcome: Outcome, start: float) -> None:
 
 def _wait(jobs: list[_Job], deadline: float, tell: Callable[[str], None] | None) -> None:
     """Wait in short naps, so that a signal is handled at once."""
-    told = False
+    announced = False
     while time.monotonic() < deadline:
         alive = [job for job in jobs if job.thread is not None and job.thread.is_alive()]
         if not alive:
             return
-        if tell is not None and not told and all(job.outcome.first_token_s is not None for job in jobs):
+        if tell is not None and not announced and all(job.outcome.first_token_s is not None for job in jobs):
             tell(f"all {len(jobs)} requests are decoding")
-            told = True
+            announced = True
         if alive[0].thread is not None:
             alive[0].thread.join(timeout=0.05)
 

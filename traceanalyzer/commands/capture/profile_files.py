@@ -14,7 +14,10 @@ from traceanalyzer.read.inputs import by_name
 
 SUFFIXES = (".json", ".json.gz")
 POLL = 0.25
+"""Seconds between looks at the directory."""
+
 SETTLE = 2.0
+"""Seconds without a change after which files count as written; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,15 @@ Snapshot = Mapping[Path, FileState]
 
 def snapshot(folder: Path) -> Snapshot:
     """List the workers' trace files below a folder; a folder that is not there holds none."""
-    found: dict[Path, FileState] = {}
+    files: dict[Path, FileState] = {}
     for path in folder.rglob("*") if folder.is_dir() else ():
         if path.name.endswith(SUFFIXES) and by_name(str(path)) is None:
             try:
                 state = path.stat()
             except OSError:
                 continue
-            found[path] = FileState(state.st_size, state.st_mtime_ns)
-    return found
+            files[path] = FileState(state.st_size, state.st_mtime_ns)
+    return files
 
 
 def wait_for_new(folder: Path, before: Snapshot, *, timeout: float) -> tuple[Path, ...]:
@@ -74,7 +77,7 @@ def rename(files: tuple[Path, ...], name: str, separator: str) -> tuple[tuple[Pa
     """Begin the names of new files with ``name``, where the server has not done so.
 
     Returns:
-        the paths, and why some kept their names (null when none did).
+        the paths, and why some kept their names (None when none did).
     """
     renamed: list[Path] = []
     problem: str | None = None

@@ -27,7 +27,7 @@ class ProfileRequest:
 
     Attributes:
         name: begins the file names, where the server can do that.
-        output_dir: where an SGLang server shall write; null leaves it to the server. vLLM fixes it at its start.
+        output_dir: where an SGLang server shall write; None leaves it to the server. vLLM fixes it at its start.
         take_over: whether a session that is already active is stopped first.
         stop_timeout: seconds the server may take to write its files.
     """
@@ -100,7 +100,7 @@ def _explain(answer: Response, client: Client, server: Server) -> str:
         return f"the server refuses the API key for {START} ({answer.reason})"
     if answer.status in {400, 422}:
         return f"the server does not accept these profiler options ({answer.reason})"
-    return f"the profiler did not start: {answer.reason}; the server's log tells more"
+    return f"the profiler did not start: {answer.reason}; see the server's log"
 
 
 def _flag(server: Server) -> str:

@@ -20,7 +20,7 @@ class Recorded:
     Attributes:
         decode_steps: how many.
         of_batch: those with as many requests as were sent at once.
-        batches: decode steps by their number of requests; null is a step that does not tell.
+        batches: decode steps by their number of requests; None is a step that does not state it.
     """
 
     decode_steps: int
@@ -30,23 +30,24 @@ class Recorded:
 
 def decode_steps(traces: Iterable[Trace], concurrency: int) -> Recorded:
     """Count the decode steps of each rank; the rank with the fewest of the asked batch counts."""
-    found = [_of_rank(trace, concurrency) for trace in traces]
-    return min(found, key=lambda recorded: recorded.of_batch, default=Recorded(0, 0, {}))
+    ranks = [_of_rank(trace, concurrency) for trace in traces]
+    return min(ranks, key=lambda recorded: recorded.of_batch, default=Recorded(0, 0, {}))
 
 
 def shortfall(recorded: Recorded, concurrency: int) -> TraceWarning | None:
-    """Say why the trace lacks decode steps of the batch asked for; null when it has some."""
+    """Say why the trace lacks decode steps of the batch asked for; None when it has some."""
     if recorded.of_batch:
         return None
     if not recorded.decode_steps:
         message = "no complete decode step was recorded"
     elif set(recorded.batches) == {None}:
-        message = "the steps do not tell their batch sizes (older versions mark no steps)"
+        message = "the steps do not state their batch sizes (older versions do not mark steps)"
     else:
-        told = ", ".join(f"{n} of batch {b}" for b, n in sorted(recorded.batches.items(), key=lambda i: i[0] or 0) if b)
+        known = sorted((batch, steps) for batch, steps in recorded.batches.items() if batch)
+        batches = ", ".join(f"{steps} of batch {batch}" for batch, steps in known)
         message = (
-            f"no decode step of batch {concurrency} was recorded, but {told}; raise --output-tokens, or the server's "
-            "limits (--max-num-seqs, KV cache) are below the batch, or data-parallel ranks share it"
+            f"no decode step of batch {concurrency} was recorded, but {batches}; raise --output-tokens, or the "
+            "server's limits (--max-num-seqs, KV cache) are below the batch, or data-parallel ranks share it"
         )
     return TraceWarning("batch_not_reached", message)
 

@@ -9,8 +9,8 @@ from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
 
 
-class CaptureRequest(Part):
-    """The load."""
+class AnsweredRequests(Part):
+    """How the requests went."""
 
     completed: Annotated[int, told("Requests answered.")]
     failed: Annotated[int, told("Requests failed.")]
@@ -23,15 +23,15 @@ class CaptureDocument(Document, tag="traceanalyzer/capture/1"):
 
     command: ClassVar[str] = "capture"
 
-    status: Annotated[Literal["ok", "warning"], told("warning if there are warnings.")]
+    status: Annotated[Literal["ok", "warning"], told("warning where there are warnings.")]
     name: Annotated[str, told("Beginning of the traces' names.")]
     engine: Annotated[str, told("vllm or sglang; unknown where the server does not tell.")]
-    version: Annotated[str | None, told("Of the server.", null="it does not tell")]
+    version: Annotated[str | None, told("Version of the server.", null="it does not tell")]
     model: Annotated[str, told("The served model.")]
     concurrency: Annotated[int, told("Requests at once.")]
     input_tokens: Annotated[int, told("Tokens of each prompt.", unit="tokens")]
     output_tokens: Annotated[int, told("Tokens of each answer.", unit="tokens")]
-    requests: Annotated[CaptureRequest, told("The load.")]
+    requests: Annotated[AnsweredRequests, told("How the requests went.")]
     files: Annotated[list[str], told("The traces; empty where they are not seen from here.")]
     location: Annotated[str | None, told("Where the server wrote them.", null="they are in files")]
     decode_steps: Annotated[int | None, told("Complete decode steps recorded.", null="the traces were not read")]

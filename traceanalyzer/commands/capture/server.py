@@ -22,9 +22,9 @@ class Server:
 
     Attributes:
         engine: vllm, sglang or unknown.
-        version: as the server states it, or null.
+        version: as the server states it, or None.
         model: the name under which requests address the model.
-        longest: most tokens of prompt and answer together, or null when not stated.
+        longest: most tokens of prompt and answer together, or None when not stated.
     """
 
     engine: Engine
@@ -38,7 +38,7 @@ def identify(client: Client, model: str | None = None) -> Server:
 
     Args:
         client: for the server.
-        model: the model to use, where it serves several; null takes the first.
+        model: the model to use, where it serves several; None takes the first.
 
     Raises:
         TraceError: it does not answer, refuses the key, or does not serve the model.
@@ -63,13 +63,13 @@ def identify(client: Client, model: str | None = None) -> Server:
 
 
 def running_requests(client: Client) -> int | None:
-    """Count requests the server is working on, by its metrics; null where it does not tell."""
+    """Count requests the server is working on, by its metrics; None where it does not tell."""
     try:
         answer = client.request("GET", "/metrics", timeout=10)
     except UnreachableError:
         return None
-    found = RUNNING.findall(answer.text) if answer.ok else []
-    return round(sum(float(value) for value in found)) if found else None
+    counts = RUNNING.findall(answer.text) if answer.ok else []
+    return round(sum(float(count) for count in counts)) if counts else None
 
 
 def _entries(document: Any) -> list[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""diff"""
+"""``traceanalyzer diff``."""

@@ -41,26 +41,29 @@ def diff(
     as_csv: bool,
     no_cache: bool,
 ) -> None:
-    """Compare two traces of one model: per role, the change of the step's time, summing to the whole change.
+    """Compare two traces of one model: the change of the time per step, by role; it sums to the whole change.
 
     Kernels are paired by role and position, not by name.
     """
-    from traceanalyzer.commands.diff import view as report
+    from traceanalyzer.commands.diff import view
     from traceanalyzer.commands.diff.compute import diff as compare
+    from traceanalyzer.commands.diff.result import DiffRow
+    from traceanalyzer.declare import csv_columns
     from traceanalyzer.show.terminal import console
 
     refuse_both(as_json, as_csv)
     sides = [open_one([path], rank=rank, no_cache=no_cache) for path in (before, after)]
-    found = compare(sides[0], sides[1], phase=phase)
-    show_warnings([*warnings_of(sides[0]), *warnings_of(sides[1]), *found.warnings])
+    comparison = compare(sides[0], sides[1], phase=phase)
+    show_warnings([*warnings_of(sides[0]), *warnings_of(sides[1]), *comparison.warnings])
     if plot is not None:
         from traceanalyzer.commands.diff.plot import change_by_role
 
-        save_plot(change_by_role(found), plot)
+        save_plot(change_by_role(comparison), plot)
+    answer = view.document(comparison)
     if as_json:
-        emit_json(report.document(found))
+        emit_json(answer)
     elif as_csv:
-        emit_csv(report.CSV_COLUMNS, report.document(found)["rows"])
+        emit_csv(csv_columns(DiffRow), answer.rows)
     else:
         screen = console()
-        screen.print(report.render(found, limit, screen.width))
+        screen.print(view.render(answer, limit, screen.width))

@@ -25,12 +25,11 @@ class Diff(NotebookView):
 
     Attributes:
         before_step_ns, after_step_ns: mean over the steps compared.
-        rows: section, block_kind, role, position, name_before, name_after, blocks, before_ns, after_ns, delta_ns; one
-            row a kernel position, times a step; the largest change first. A position that exists on one side only
-            has no name and 0 ns on the other. The deltas sum to the step's.
+        rows: one row per kernel position, times per step, as ``DiffRow`` declares it; the largest change first. A
+            position that exists on one side only has no name and 0 ns on the other. The deltas sum to the step's.
         unattributed_ns: what the rows leave of the step's delta.
-        span_before_ns, span_after_ns: mean time from the first to the last device event of a step.
-        matched: phase, requests, steps_before, steps_after of the steps that were compared.
+        before_span_ns, after_span_ns: mean time from the first to the last device event of a step.
+        matched: the steps that were compared, as ``DiffSteps`` declares it.
         warnings: what stands against the comparison.
     """
 
@@ -38,8 +37,8 @@ class Diff(NotebookView):
     after_step_ns: float
     rows: pl.DataFrame
     unattributed_ns: float
-    span_before_ns: float
-    span_after_ns: float
+    before_span_ns: float
+    after_span_ns: float
     matched: pl.DataFrame
     warnings: tuple[TraceWarning, ...]
 
@@ -52,7 +51,7 @@ def diff(before: Trace, after: Trace, phase: str | None = None) -> Diff:
 
     Args:
         before, after: one rank's trace each.
-        phase: only this phase; null for all that match.
+        phase: only this phase; None for all that match.
 
     Raises:
         TraceError: no phase occurs in both.
@@ -72,8 +71,8 @@ def diff(before: Trace, after: Trace, phase: str | None = None) -> Diff:
         after_step_ns=totals[1],
         rows=rows,
         unattributed_ns=round((totals[1] - totals[0]) - float(rows["delta_ns"].sum()), 3),
-        span_before_ns=spans[0],
-        span_after_ns=spans[1],
+        before_span_ns=spans[0],
+        after_span_ns=spans[1],
         matched=keys.select("phase", "requests", "steps_before", "steps_after"),
         warnings=tuple(warnings),
     )
@@ -97,7 +96,7 @@ def _match(steps: Sequence[pl.DataFrame], after: Trace) -> tuple[pl.DataFrame, l
         known = [", ".join(side["phase"].unique(maintain_order=True).to_list()) or "none" for side in steps]
         raise TraceError(
             after.metadata.source.path,
-            f"has no complete step of a phase that the other trace has too (before: {known[0]}, after: {known[1]})",
+            f"has no complete step of a phase that the other trace has, too (before: {known[0]}, after: {known[1]})",
         )
     warnings = []
     if len(columns) == 1:
@@ -106,8 +105,8 @@ def _match(steps: Sequence[pl.DataFrame], after: Trace) -> tuple[pl.DataFrame, l
         warnings.append(
             TraceWarning(
                 "batch_differs",
-                f"no batch size occurs in both traces (before {batches[0]}, after {batches[1]}): steps are compared "
-                "by phase only, so that part of the change comes from the batch",
+                f"no batch size occurs in both traces (before: {batches[0]}, after: {batches[1]}); steps are compared "
+                "by phase only, so part of the change comes from the batch size",
             )
         )
     weight = pl.col("steps_before") / pl.col("steps_before").sum()
@@ -129,10 +128,11 @@ _POSITION = ["section", "block_kind", "role", "position"]
 
 
 def _positions(trace: Trace, steps: pl.DataFrame, keys: pl.DataFrame, side: str) -> pl.DataFrame:
-    """Mean time a step of every kernel position: _POSITION, key (normalised name), name, blocks, ns."""
+    """Mean time per step of every kernel position: _POSITION, key (normalised name), name, blocks, ns."""
     cut = segment(trace)
     weighted = _in_key(steps, keys).select("device", "step", "step_weight")
     kinds = cut.blocks.select("device", "step", "block", block_kind=pl.col("kind"))
+    # A position counts the kernels of one role within a block (outside of blocks: within a section).
     events = (
         cut.events.join(weighted, on=["device", "step"], nulls_equal=True)
         .join(kinds, on=["device", "step", "block"], how="left", nulls_equal=True)
@@ -157,6 +157,7 @@ def _positions(trace: Trace, steps: pl.DataFrame, keys: pl.DataFrame, side: str)
 def _pair(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """Pair positions within section, kind and role: same normalised name first, then what is left in order."""
     place = ["section", "block_kind", "role"]
+    # The n-th kernel of a name on one side is the n-th on the other, so that one inserted kernel shifts no other.
     same_name = [
         side.with_columns(nth=pl.int_range(pl.len()).over(*place, "key")).rename(
             {"name": f"name_{label}", "ns": f"{label}_ns"}
@@ -164,6 +165,7 @@ def _pair(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
         for side, label in ((before, "before"), (after, "after"))
     ]
     named = same_name[0].join(same_name[1], on=[*place, "key", "nth"], nulls_equal=True, suffix="_after")
+    # What is left has another name: a new tile or library. It is paired in order, and what is over is new or gone.
     rest = [
         frame.join(named, on=[*place, "key", "nth"], how="anti", nulls_equal=True)
         .sort("position")
@@ -188,7 +190,7 @@ def _pair(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
 
 
 def change(name_before: str | None, name_after: str | None) -> str | None:
-    """Say in words how a kernel changed: tile, library or name; null where its normalised name is the same."""
+    """Say in words how a kernel changed: tile, library or name; None where its normalised name is the same."""
     if name_before is None or name_after is None:
         return "added" if name_before is None else "removed"
     if normalise(name_before) == normalise(name_after):

@@ -4,35 +4,48 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from traceanalyzer.declare import Document, Part, told
+from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.problems import TraceWarning
+
+MEAN = InFrame("Float64")
+COUNT = InFrame("UInt32")
 
 
 class DiffRow(Part):
-    """TODO"""
+    """The kernels at one position, on both sides."""
+
+    frame_title: ClassVar[str] = "Diff.rows"
+    csv_title: ClassVar[str] = "diff --csv"
 
     section: Annotated[str | None, told("prologue, block or epilogue.", null="outside of a section")]
     block_kind: Annotated[str | None, told("Kind of the blocks.", null="outside of blocks, or the kind has no name")]
-    blocks: Annotated[int, told("Blocks of a step that have the position.")]
-    role: Annotated[str | None, told("Role of the kernel.", null="not known")]
+    role: Annotated[str | None, told("Role of the kernel.", null="unknown")]
+    position: Annotated[int, told("Place among the kernels of that role, from 0.", csv=False)]
+    blocks: Annotated[int, told("Blocks of a step that have the position.", csv=False, frame=COUNT)]
     name_before: Annotated[str | None, told("Kernel in BEFORE.", null="only AFTER has the position")]
     name_after: Annotated[str | None, told("Kernel in AFTER.", null="only BEFORE has the position")]
     change: Annotated[
         str | None,
-        told("How the kernel changed: added, removed, another tile, library or kernel.", null="the kernel is the same"),
+        told(
+            "How the kernel changed: added, removed, another tile, library or kernel.",
+            null="the kernel is the same",
+            frame=None,
+        ),
     ]
-    before_us: Annotated[float, told("Time a step; 0 where the position is missing.")]
-    after_us: Annotated[float, told("Time a step; 0 where the position is missing.")]
-    delta_us: Annotated[float, told("After less before.")]
+    before_us: Annotated[float, told("Time per step; 0 where BEFORE lacks the position.", frame=MEAN)]
+    after_us: Annotated[float, told("Time per step; 0 where AFTER lacks the position.", frame=MEAN)]
+    delta_us: Annotated[float, told("After less before.", frame=MEAN)]
 
 
-class DiffStep(Part):
-    """TODO"""
+class DiffSteps(Part):
+    """Steps of one phase and batch size that were compared."""
+
+    frame_title: ClassVar[str] = "Diff.matched"
 
     phase: Annotated[Literal["decode", "prefill", "mixed", "dummy", "unknown"], told("Their phase.")]
-    requests: Annotated[int | None, told("Sequences a step.", null="not known, or batches differ")]
-    steps_before: Annotated[int, told("Steps of BEFORE.")]
-    steps_after: Annotated[int, told("Steps of AFTER.")]
+    requests: Annotated[int | None, told("Sequences per step.", null="unknown, or batches differ")]
+    steps_before: Annotated[int, told("Steps of BEFORE.", frame=COUNT)]
+    steps_after: Annotated[int, told("Steps of AFTER.", frame=COUNT)]
 
 
 class DiffDocument(Document, tag="traceanalyzer/diff/1"):
@@ -42,12 +55,12 @@ class DiffDocument(Document, tag="traceanalyzer/diff/1"):
 
     before_step_us: Annotated[float, told("Mean time of a step of BEFORE.")]
     after_step_us: Annotated[float, told("Mean time of a step of AFTER.")]
-    before_span_us: Annotated[float, told("Mean from first to last event of a step of BEFORE.")]
-    after_span_us: Annotated[float, told("Mean from first to last event of a step of AFTER.")]
+    before_span_us: Annotated[float, told("Mean time from first to last event of a step of BEFORE.")]
+    after_span_us: Annotated[float, told("Mean time from first to last event of a step of AFTER.")]
     rows: Annotated[
         list[DiffRow],
-        told("A row a kernel position, the largest change first; the deltas and unattributed_us sum to the step's."),
+        told("By size of the change; the deltas and unattributed_us sum to the change of the step."),
     ]
-    unattributed_us: Annotated[float, told("What the rows leave of the step's change.")]
-    steps: Annotated[list[DiffStep], told("The steps compared.")]
+    unattributed_us: Annotated[float, told("Change of the step that is in no row.")]
+    steps: Annotated[list[DiffSteps], told("The steps compared.")]
     warnings: Annotated[list[TraceWarning], told("What stands against the figures; also printed on stderr.")]

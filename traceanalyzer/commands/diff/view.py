@@ -1,103 +1,74 @@
-"""The comparison of two traces as the contract's JSON and as text."""
+"""The comparison of two traces as a JSON document and as text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
 from traceanalyzer.commands.diff.compute import Diff, change
+from traceanalyzer.commands.diff.result import DiffDocument, DiffRow, DiffSteps
+from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.show.terminal import table
-from traceanalyzer.wording import (
-    duration,
-    percent,
-    signed,
-    us,
-)
+from traceanalyzer.wording import duration_us, percent, signed_us
 
-SCHEMA = "traceanalyzer/diff/1"
-CSV_COLUMNS = (
-    "section",
-    "block_kind",
-    "role",
-    "name_before",
-    "name_after",
-    "change",
-    "before_us",
-    "after_us",
-    "delta_us",
-)
+LEAST_SHOWN_US = 0.0005
+"""Changes that would round to 0 ns have no line in the table."""
+
+LEAST_TOLD_US = 0.001
+"""Added and removed kernels that take less are not told in words."""
+
+MOST_SENTENCES = 8
 
 
-def document(found: Diff) -> dict[str, Any]:
+def document(comparison: Diff) -> DiffDocument:
     """Return the JSON document of ``diff``."""
-    return {
-        "schema": SCHEMA,
-        "before_step_us": us(found.before_step_ns),
-        "after_step_us": us(found.after_step_ns),
-        "before_span_us": us(found.span_before_ns),
-        "after_span_us": us(found.span_after_ns),
-        "rows": [
-            {
-                "section": row["section"],
-                "block_kind": row["block_kind"],
-                "blocks": row["blocks"],
-                "role": row["role"],
-                "name_before": row["name_before"],
-                "name_after": row["name_after"],
-                "change": change(row["name_before"], row["name_after"]),
-                "before_us": us(row["before_ns"]),
-                "after_us": us(row["after_ns"]),
-                "delta_us": us(row["delta_ns"]),
-            }
-            for row in found.rows.iter_rows(named=True)
-        ],
-        "unattributed_us": us(found.unattributed_ns),
-        "steps": found.matched.to_dicts(),
-        "warnings": [warning.to_dict() for warning in found.warnings],
-    }
-
-
-def render(found: Diff, limit: int, width: int) -> Group:
-    """Return the verdict in a sentence, then the changes, largest first."""
-    delta = found.after_step_ns - found.before_step_ns
-    share = delta / found.before_step_ns if found.before_step_ns else None
-    heading = (
-        f"{duration(found.before_step_ns)} -> {duration(found.after_step_ns)} of device time a step "
-        f"({signed(delta)}, {'+' if delta > 0 else ''}{percent(share)})"
-    )
-    parts: list[Any] = [Text(heading, style="bold"), *(Text(f"  {line}") for line in _sentences(found)), Text()]
-    changed = found.rows.filter(found.rows["delta_ns"].abs() >= 0.5)
-    shown = changed.head(limit or changed.height)
     rows = [
-        (
-            row["role"],
-            row["name_after"] or row["name_before"],
-            duration(row["before_ns"]),
-            duration(row["after_ns"]),
-            signed(row["delta_ns"]),
-        )
-        for row in shown.iter_rows(named=True)
+        part_of(DiffRow, row, change=change(row["name_before"], row["name_after"]))
+        for row in comparison.rows.iter_rows(named=True)
     ]
-    if rows:
-        parts.append(table(("role", "kernel", "before", "after", "change"), rows, name_column=1, width=width))
-    rest = float(found.rows["delta_ns"].sum()) - float(shown["delta_ns"].sum())
-    parts.append(Text(f"  all other rows {signed(rest)}; not in any row {signed(found.unattributed_ns)}"))
-    spans = f"{duration(found.span_before_ns)} -> {duration(found.span_after_ns)}"
-    change_of_span = signed(found.span_after_ns - found.span_before_ns)
+    return part_of(DiffDocument, comparison, rows=rows, steps=rows_of(DiffSteps, comparison.matched))
+
+
+def render(answer: DiffDocument, limit: int, width: int) -> Group:
+    """Return the verdict in a sentence, then the changes, largest first; ``limit`` rows, 0 for all."""
+    delta = answer.after_step_us - answer.before_step_us
+    share = delta / answer.before_step_us if answer.before_step_us else None
+    heading = (
+        f"{duration_us(answer.before_step_us)} -> {duration_us(answer.after_step_us)} of device time per step "
+        f"({signed_us(delta)}, {'+' if delta > 0 else ''}{percent(share)})"
+    )
+    told = list(_sentences(answer))[:MOST_SENTENCES]
+    parts: list[Any] = [Text(heading, style="bold"), *(Text(f"  {line}") for line in told), Text()]
+    shown = [row for row in answer.rows if abs(row.delta_us) >= LEAST_SHOWN_US][: limit or None]
+    # Rows are by size of the change, so that those shown are the first ones.
+    rest = sum(row.delta_us for row in answer.rows[len(shown) :])
+    if shown:
+        cells = [
+            (
+                row.role or "unknown",
+                row.name_after or row.name_before or "",
+                duration_us(row.before_us),
+                duration_us(row.after_us),
+                signed_us(row.delta_us),
+            )
+            for row in shown
+        ]
+        parts.append(table(("role", "kernel", "before", "after", "change"), cells, name_column=1, width=width))
+    parts.append(Text(f"  all other rows {signed_us(rest)}; not in any row {signed_us(answer.unattributed_us)}"))
+    spans = f"{duration_us(answer.before_span_us)} -> {duration_us(answer.after_span_us)}"
+    change_of_span = signed_us(answer.after_span_us - answer.before_span_us)
     parts.append(Text(f"  first to last event of a step: {spans} ({change_of_span})"))
     return Group(*parts)
 
 
-def _sentences(found: Diff) -> list[str]:
+def _sentences(answer: DiffDocument) -> Iterator[str]:
     """Tile and library changes in words, the largest first."""
-    told = []
-    for row in found.rows.iter_rows(named=True):
-        what = change(row["name_before"], row["name_after"])
-        if what is None or (what in {"added", "removed"} and abs(row["delta_ns"]) < 1):
+    for row in answer.rows:
+        if row.change is None or (row.change in {"added", "removed"} and abs(row.delta_us) < LEAST_TOLD_US):
             continue
-        where = f" of {row['blocks']} blocks" if row["section"] == "block" else f" in the {row['section']}"
-        kind = f" ({row['block_kind']})" if row["block_kind"] else ""
-        told.append(f"{row['role']}{where}{kind}: {what}, {signed(row['delta_ns'])} a step")
-    return told[:8]
+        where = f" of {row.blocks} blocks" if row.section == "block" else f" in the {row.section}"
+        kind = f" ({row.block_kind})" if row.block_kind else ""
+        yield f"{row.role or 'unknown role'}{where}{kind}: {row.change}, {signed_us(row.delta_us)} per step"

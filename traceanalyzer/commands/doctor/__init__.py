@@ -1,1 +1,1 @@
-"""doctor"""
+"""``traceanalyzer doctor``."""

@@ -1,4 +1,4 @@
-"""Plot of an estimate: what bounds a decode step over the batch, in shares of its time."""
+"""Plot of an estimate: what limits a decode step over the batch, in shares of its time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LABELS = {
-    "memory": "bound by memory",
-    "compute": "bound by arithmetic",
-    "latency": "bound by launching",
+    "memory": "limited by memory",
+    "compute": "limited by compute",
+    "latency": "limited by launches",
     "communication": "communication",
     "host": "host",
 }
@@ -28,7 +28,7 @@ COLOURS = {
 
 
 def time_by_bound(rows: Sequence[Mapping[str, float]], title: str) -> Figure:
-    """Draw what bounds a decode step over the batch, as shares of its time.
+    """Draw what limits a decode step over the batch, as shares of its time.
 
     Args:
         rows: for each batch its ``batch`` and the time of a step by bound, in ns.

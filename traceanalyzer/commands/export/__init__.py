@@ -1,1 +1,1 @@
-"""export"""
+"""``traceanalyzer export``."""

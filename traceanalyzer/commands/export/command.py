@@ -32,7 +32,7 @@ def command_of_format(form: Declared) -> click.Command:
         "tables",
         multiple=True,
         type=click.Choice([*TABLES, *sorted(bare_analyses())]),
-        help=f"Only this table; repeatable. Without it {', '.join(TABLES[:-1])}; events has a row a kernel.",
+        help=f"Only this table; repeatable. Without it {', '.join(TABLES[:-1])}; events has a row per kernel.",
     )
     @request_options
     @rank_option
@@ -51,7 +51,7 @@ def command_of_format(form: Declared) -> click.Command:
         except RooflineError as error:
             raise click.UsageError(str(error)) from error
         if not made:
-            raise click.UsageError("no roofline can be made of this trace; state --model and --gpu")
+            raise click.UsageError("no roofline can be made of this trace; pass --model and --gpu")
         for path in form.load()(made, output):
             tell(f"wrote {path}")
 
@@ -60,7 +60,7 @@ def command_of_format(form: Declared) -> click.Command:
 
 @click.group(cls=CommandGroup, words="export", package="traceanalyzer.commands.export.formats", maker=command_of_format)
 def export() -> None:
-    """Write what was found to files of other programs."""
+    """Write results to files for other programs."""
 
 
 @export.command(short_help="the trace with tracks for steps, blocks, roles, idle gaps and findings")

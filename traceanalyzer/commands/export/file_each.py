@@ -1,4 +1,4 @@
-"""Tables to a file each, or one table to one file."""
+"""Every table to a file of its own, or one table to one file."""
 
 from __future__ import annotations
 

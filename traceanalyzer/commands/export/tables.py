@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import polars as pl
 
-from traceanalyzer.commands.blocks import view as blocks
+from traceanalyzer.commands.blocks import view as blocks_view
 from traceanalyzer.commands.hotspots.compute import hotspots
 from traceanalyzer.commands.hotspots.result import HotspotRow
 from traceanalyzer.commands.hotspots.view import rows_of_ranking
-from traceanalyzer.commands.idle import view as idle_report
 from traceanalyzer.commands.idle.compute import idle
-from traceanalyzer.commands.roofline import view as roofline_report
-from traceanalyzer.declare import csv_columns
+from traceanalyzer.commands.idle.result import IdleGap
+from traceanalyzer.commands.roofline.result import RooflineRow
+from traceanalyzer.commands.roofline.view import rows_of_roofline
+from traceanalyzer.declare import Part, csv_columns, rows_of
 from traceanalyzer.discovery import bare_analyses
 from traceanalyzer.roofline import Request, Roofline, RooflineError
 from traceanalyzer.roofline.attempt import roofline_or_reason
@@ -27,7 +28,7 @@ from traceanalyzer.trace import Trace
 
 NAMES = ("steps", "blocks", "kernels", "roles", "gaps", "roofline", "events")
 DEFAULT = NAMES[:-1]
-"""Tables written without being asked for; ``events`` has a row a kernel."""
+"""Tables written without being asked for; ``events`` has a row per kernel."""
 
 
 STEP_COLUMNS = (
@@ -80,10 +81,12 @@ def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | N
     held = roofline_or_reason(trace, every_step)[0] if asked & {"kernels", "roles"} else None
     makers: dict[str, Callable[[], TableData | None]] = {
         "steps": lambda: TableData("steps", STEP_COLUMNS, tuple(in_us(cut.steps)[1])),
-        "blocks": lambda: TableData("blocks", blocks.CSV_COLUMNS, tuple(blocks.csv_rows([(trace.rank, cut)]))),
+        "blocks": lambda: TableData(
+            "blocks", blocks_view.CSV_COLUMNS, tuple(blocks_view.csv_rows([(trace.rank, cut)]))
+        ),
         "kernels": lambda: _ranking(trace, "kernel", stated.phase, held),
         "roles": lambda: _ranking(trace, "role", stated.phase, held),
-        "gaps": lambda: TableData("gaps", idle_report.CSV_COLUMNS, tuple(idle_report.document(idle(trace))["gaps"])),
+        "gaps": lambda: _table("gaps", IdleGap, rows_of(IdleGap, idle(trace).gaps)),
         "roofline": lambda: _roofline(trace, stated),
         "events": lambda: TableData("events", EVENT_COLUMNS, tuple(_events(cut))),
     }
@@ -92,23 +95,25 @@ def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | N
 
 
 def _of_analyses(trace: Trace, asked: set[str]) -> list[TableData]:
-    found = {name: in_us(one.load()(trace)) for name, one in bare_analyses().items() if name in asked}
-    return [TableData(name, columns, tuple(rows)) for name, (columns, rows) in found.items()]
+    frames = {name: in_us(one.load()(trace)) for name, one in bare_analyses().items() if name in asked}
+    return [TableData(name, columns, tuple(rows)) for name, (columns, rows) in frames.items()]
 
 
 def _ranking(trace: Trace, by: str, phase: str | None, held: Roofline | None) -> TableData:
     """Rows as ``hotspots`` gives them, by time, with what the roofline of the same steps says of them."""
-    found = hotspots(trace, by=by, phase=phase)
+    ranking = hotspots(trace, by=by, phase=phase)
     bounds = bounds_by(held, by) if held is not None else {}
-    rows = rows_of_ranking(found.rows, {}, bounds)
-    return TableData(f"{by}s", csv_columns(HotspotRow), tuple(msgspec.structs.asdict(row) for row in rows))
+    return _table(f"{by}s", HotspotRow, rows_of_ranking(ranking.rows, {}, bounds))
+
+
+def _table(name: str, part: type[Part], rows: Sequence[Part]) -> TableData:
+    """Return declared rows with the columns that their CSV has."""
+    return TableData(name, csv_columns(part), tuple(msgspec.structs.asdict(row) for row in rows))
 
 
 def _roofline(trace: Trace, request: Request) -> TableData | None:
     held = roofline_or_reason(trace, request)[0]
-    if held is None:
-        return None
-    return TableData("roofline", roofline_report.CSV_COLUMNS, tuple(roofline_report.csv_rows(held)))
+    return None if held is None else _table("roofline", RooflineRow, rows_of_roofline(held))
 
 
 def _events(cut: Segmentation) -> list[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""gpus"""
+"""``traceanalyzer gpus``."""

@@ -20,15 +20,10 @@ from traceanalyzer.cli.common import emit_json, json_option
 def gpus(name: str | None, as_json: bool, gpu_file: Path | None) -> None:
     """List the GPUs whose limits are known, with the source and confidence of the figures.
 
-    NAME shows one of them in full: peaks, what is achievable, links, and where each comes from.
+    NAME shows one GPU in full: peaks, what is achievable, links, and the sources.
     """
-    from traceanalyzer.commands.gpus import view as report
-    from traceanalyzer.hardware import (
-        HardwareError,
-        find_gpu,
-        known_gpus,
-        read_gpus,
-    )
+    from traceanalyzer.commands.gpus import view
+    from traceanalyzer.hardware import HardwareError, find_gpu, known_gpus, read_gpus
     from traceanalyzer.show.terminal import console
 
     try:
@@ -41,7 +36,7 @@ def gpus(name: str | None, as_json: bool, gpu_file: Path | None) -> None:
     except HardwareError as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        emit_json(report.document(chosen))
+        emit_json(view.document(chosen))
         return
     screen = console()
-    screen.print(report.render_one(chosen[0]) if name else report.render(chosen, screen.width))
+    screen.print(view.render_one(chosen[0]) if name else view.render(chosen, screen.width))

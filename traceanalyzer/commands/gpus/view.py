@@ -2,69 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from traceanalyzer.commands.gpus.result import GpuEntry, GpusDocument
+from traceanalyzer.declare import part_of
 from traceanalyzer.hardware import Gpu, Roofs, roofs
+from traceanalyzer.hardware.gpus import CONFIDENCE
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import plural, visible
 
-SCHEMA = "traceanalyzer/gpus/1"
 WIDE = 90
-"""Terminal width from which on target and link have columns."""
-
-CONFIDENCE = {
-    "A": "vendor figures, or two sources that agree",
-    "B": "one second-hand source",
-    "C": "derived, or a single weak source",
-    "user": "described by the user",
+"""Terminal width from which on the columns of WIDE_ONLY are shown."""
+WIDE_ONLY = frozenset({"target", "link"})
+COLUMNS: dict[str, Callable[[Gpu], str]] = {
+    "GPU": lambda gpu: gpu.name,
+    "target": lambda gpu: gpu.target or "",
+    "GB": lambda gpu: _rounded(gpu.memory_gb),
+    "GB/s": lambda gpu: _rounded(gpu.bandwidth_gbps),
+    "16 bit": lambda gpu: _rounded(gpu.peak_tflops.get("bf16", gpu.peak_tflops.get("fp16"))),
+    "fp8": lambda gpu: _rounded(gpu.peak_tflops.get("fp8")),
+    "fp4": lambda gpu: _rounded(gpu.peak_tflops.get("fp4")),
+    "link": lambda gpu: _rounded(gpu.link_gbps),
+    "conf.": lambda gpu: gpu.confidence,
 }
+"""Heading -> what the column says of a GPU."""
 
 
-def document(gpus: Sequence[Gpu]) -> dict[str, Any]:
-    """Return the JSON document of ``gpus``; peaks are dense."""
-    return {"schema": SCHEMA, "gpus": [_entry(gpu) for gpu in gpus]}
+def document(gpus: Sequence[Gpu]) -> GpusDocument:
+    """Return the JSON document of ``gpus``."""
+    return GpusDocument(gpus=[_entry(gpu) for gpu in gpus])
 
 
-def _entry(gpu: Gpu) -> dict[str, Any]:
+def _entry(gpu: Gpu) -> GpuEntry:
     every = [roofs(gpu, dtype) for dtype in gpu.peak_tflops]
-    return {
-        **asdict(gpu),
-        "device_names": list(gpu.device_names),
-        "achievable_tflops": {one.dtype: round(one.achievable_tflops, 1) for one in every},
-        "achievable_gbps": every[0].achievable_gbps if every else None,
-        "achievable_basis": list(every[0].notes) if every else [],
-    }
+    return part_of(
+        GpuEntry,
+        gpu,
+        achievable_tflops={one.dtype: round(one.achievable_tflops, 1) for one in every},
+        achievable_gbps=every[0].achievable_gbps if every else None,
+        achievable_basis=list(every[0].notes) if every else [],
+    )
 
 
 def render(gpus: Sequence[Gpu], width: int) -> Group:
     """Return the list as text."""
-    columns = {
-        "GPU": [gpu.name for gpu in gpus],
-        "target": [gpu.target or "" for gpu in gpus],
-        "GB": [_rounded(gpu.memory_gb) for gpu in gpus],
-        "GB/s": [_rounded(gpu.bandwidth_gbps) for gpu in gpus],
-        "16 bit": [_rounded(gpu.peak_tflops.get("bf16", gpu.peak_tflops.get("fp16"))) for gpu in gpus],
-        "fp8": [_rounded(gpu.peak_tflops.get("fp8")) for gpu in gpus],
-        "fp4": [_rounded(gpu.peak_tflops.get("fp4")) for gpu in gpus],
-        "link": [_rounded(gpu.link_gbps) for gpu in gpus],
-        "conf.": [gpu.confidence for gpu in gpus],
-    }
-    if width < WIDE:
-        del columns["target"], columns["link"]
-    link = "link: GB/s of a GPU's links, one direction. " if "link" in columns else ""
-    told = ", ".join(
-        f"{grade}: {CONFIDENCE[grade]}" for grade in CONFIDENCE if any(g.confidence == grade for g in gpus)
-    )
+    shown = [heading for heading in COLUMNS if width >= WIDE or heading not in WIDE_ONLY]
+    link = "link: GB/s of all links of a GPU, one direction. " if "link" in shown else ""
+    grades = {gpu.confidence for gpu in gpus}
+    told = ", ".join(f"{grade}: {why}" for grade, why in CONFIDENCE.items() if grade in grades)
+    rows = [[COLUMNS[heading](gpu) for heading in shown] for gpu in gpus]
     return Group(
-        Text(f"{plural(len(gpus), 'GPU')}; peaks are dense, in 10^12 operations a second", style="bold"),
+        Text(f"{plural(len(gpus), 'GPU')}; peaks are dense, in 10^12 operations per second", style="bold"),
         Text(),
-        table(tuple(columns), zip(*columns.values(), strict=True), name_column=None, width=width),
+        table(shown, rows, name_column=None, width=width),
         Text(),
         Text(f"{link}conf., confidence: {told}."),
         Text("`traceanalyzer gpus NAME` shows sources and what is achievable; --gpu-file adds GPUs from a TOML file."),
@@ -81,7 +75,7 @@ def render_one(gpu: Gpu) -> Group:
         ("link", _link(gpu) + (" GB/s in one direction" if gpu.link_gbps else "")),
         ("PCIe", gpu.pcie or "unknown"),
         ("reported as", ", ".join(gpu.device_names) or "unknown"),
-        ("confidence", f"{gpu.confidence}: {CONFIDENCE.get(gpu.confidence, 'unknown')}"),
+        ("confidence", f"{gpu.confidence}: {CONFIDENCE[gpu.confidence]}"),
         ("source", gpu.source),
         *([("note", gpu.note)] if gpu.note else []),
     ]
@@ -90,8 +84,13 @@ def render_one(gpu: Gpu) -> Group:
     shown = Table.grid(padding=(0, 2))
     for key, value in facts:
         shown.add_row(Text(f"  {key}"), Text(visible(value), overflow="fold"))
-    parts: list[Any] = [Text(visible(gpu.name), style="bold"), shown, Text(), _roofs_table(gpu, every)]
-    return Group(*parts, *(Text(f"  {visible(note)}") for note in notes))
+    return Group(
+        Text(visible(gpu.name), style="bold"),
+        shown,
+        Text(),
+        _roofs_table(gpu, every),
+        *(Text(f"  {visible(note)}") for note in notes),
+    )
 
 
 def _roofs_table(gpu: Gpu, every: Sequence[Roofs]) -> Table:
@@ -104,7 +103,7 @@ def _roofs_table(gpu: Gpu, every: Sequence[Roofs]) -> Table:
 
 
 def _caches(gpu: Gpu) -> str:
-    last = f", {gpu.last_level_cache_mb:g} MB behind it" if gpu.last_level_cache_mb else ""
+    last = f", {gpu.last_level_cache_mb:g} MB after it" if gpu.last_level_cache_mb else ""
     return f"L2 {_figure(gpu.l2_mb)} MB{last}"
 
 

@@ -1,1 +1,1 @@
-"""hotspots"""
+"""``traceanalyzer hotspots``."""

@@ -11,13 +11,13 @@ from traceanalyzer.roofline.redundancy import redundancies
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.selection import select
 from traceanalyzer.trace import Trace
-from traceanalyzer.wording import duration
+from traceanalyzer.wording import duration, us
 
 LEAST_PADDING = 0.5
-"""A tile warning is given from this share of padded rows and this share of the kernel time on."""
+"""Share of padded rows in a tile from which on it is worth a sentence. Chosen, not fitted."""
 
 SMALLEST_TILE_ROWS = 16
-"""Rows of the smallest tensor-core tile: padding up to here cannot be avoided by another tile."""
+"""Rows of the smallest tensor-core tile (m16 of mma, 16 of MFMA): no other tile avoids padding up to here."""
 
 
 def advice(trace: Trace, phase: str | None = None, step: int | None = None) -> list[Finding]:
@@ -26,7 +26,7 @@ def advice(trace: Trace, phase: str | None = None, step: int | None = None) -> l
     Args:
         trace, phase, step: as for ``hotspots``.
     """
-    events, steps = select(trace, phase, step)
+    events, _ = select(trace, phase, step)
     kernels = events.filter("is_kernel")
     if kernels.is_empty():
         return []
@@ -36,13 +36,14 @@ def advice(trace: Trace, phase: str | None = None, step: int | None = None) -> l
         .with_columns(pl.col("name").cast(pl.String), share=pl.col("total_ns") / pl.col("total_ns").sum())
         .sort(["total_ns", "name"], descending=[True, False])
     )
-    found = _padded_tiles(trace, kernels, totals)
+    findings = _padded_tiles(trace, kernels, totals)
     if step is None:
-        found += _repeated_work(trace)
-    return [*found, _target(totals, steps)]
+        findings += _repeated_work(trace)
+    return [*findings, Finding("target", _target(totals))]
 
 
-def _target(totals: pl.DataFrame, steps: int) -> Finding:
+def _target(totals: pl.DataFrame) -> str:
+    """Say which kernel to attack; one whose tile can be changed, if any."""
     top = totals.row(0, named=True)
     kernel = parse(top["name"])
     roles = ", ".join(top["roles"]) or "unknown role"
@@ -50,18 +51,14 @@ def _target(totals: pl.DataFrame, steps: int) -> Finding:
     share = f"{top['share'] * 100:.1f} % of kernel time"
     start = f"Attack {short_name(top['name'], NAME_WIDTH)} first: {share} ({roles}{tile})."
     if kernel.retunable:
-        return Finding("target", f"{start} Its tile can be changed: {kernel.knob}.", None)
+        return f"{start} Its tile can be changed: {kernel.knob}."
     retunable = next((row for row in totals.iter_rows(named=True) if parse(row["name"]).retunable), None)
     if retunable is None:
-        return Finding(
-            "target", f"{start} Neither its tile nor that of any other kernel here is known to be changeable.", None
-        )
+        return f"{start} Neither its tile nor that of any other kernel here is known to be changeable."
     other = f"{short_name(retunable['name'], NAME_WIDTH)} with {retunable['share'] * 100:.1f} %"
-    return Finding(
-        "target",
+    return (
         f"{start} Its tile is not known to be changeable; the largest kernel that can be retuned is {other}: "
-        f"{parse(retunable['name']).knob}.",
-        None,
+        f"{parse(retunable['name']).knob}."
     )
 
 
@@ -69,11 +66,11 @@ def _repeated_work(trace: Trace) -> list[Finding]:
     return [
         Finding(
             "repeated_work",
-            f"{short_name(found.name, NAME_WIDTH)} runs in {found.blocks:.0f} blocks a step; once would do: "
-            f"{duration(found.worth_ns)} a step could be saved. {found.basis.capitalize()}.",
-            found.worth_ns,
+            f"{short_name(one.name, NAME_WIDTH)} runs in {one.blocks:.0f} blocks per step; once would do and save "
+            f"{duration(one.worth_ns)} per step. {one.basis.capitalize()}.",
+            us(one.worth_ns),
         )
-        for found in redundancies(trace)
+        for one in redundancies(trace)
     ]
 
 
@@ -87,7 +84,7 @@ def _padded_tiles(trace: Trace, kernels: pl.DataFrame, totals: pl.DataFrame) -> 
         .agg(m=pl.col("tokens").max())
         .with_columns(pl.col("name").cast(pl.String))
     )
-    found = []
+    findings = []
     for row in totals.join(largest, on="name", maintain_order="left").iter_rows(named=True):
         kernel = parse(row["name"])
         rows = tile_rows(kernel)
@@ -96,19 +93,18 @@ def _padded_tiles(trace: Trace, kernels: pl.DataFrame, totals: pl.DataFrame) -> 
         padding = 1 - row["m"] / rows
         if padding >= LEAST_PADDING:
             few = f"{row['m']} row" if row["m"] == 1 else f"at most {row['m']} rows"
-            found.append(
+            findings.append(
                 Finding(
                     "tile_padding",
                     f"{short_name(row['name'], NAME_WIDTH)}: a tile of {rows} rows for {few} "
                     f"({padding * 100:.0f} % padding), {row['share'] * 100:.1f} % of kernel time.",
-                    None,
                 )
             )
-    return found
+    return findings
 
 
 def tile_rows(kernel: KernelName) -> int | None:
-    """Rows of the tile that run along the tokens; where that may be either side of it, the smaller. Null if unknown."""
+    """Rows of the tile that run along the tokens; where that may be either side of it, the smaller. None if unknown."""
     if kernel.ambiguous is None:
         return kernel.block_m
     sides = [side for side in (kernel.block_m, kernel.block_n) if side is not None]

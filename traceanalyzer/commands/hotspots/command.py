@@ -42,8 +42,8 @@ MOST_BARS = 30
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The TRITON_CACHE_DIR of the server: adds tile, warps, stages, registers and spills of its kernels.",
 )
-@click.option("--model", help="A built-in name or a config.json: adds bound, share of roof and headroom.")
-@click.option("--gpu", help="The GPU to hold kernels against, where the trace does not tell; `gpus` lists those known.")
+@click.option("--model", help="A built-in name or a config.json: adds what limits a row, share of roof and headroom.")
+@click.option("--gpu", help="The GPU whose roofs count, where the trace does not tell; `gpus` lists those known.")
 @plot_option
 @table_options
 def hotspots(
@@ -63,7 +63,7 @@ def hotspots(
 ) -> None:
     """Rank kernels by total time, with count, mean, share, percentiles, tile and time per step.
 
-    With --model or --gpu by headroom: the time a step that lies above the roofline's floor.
+    With --model or --gpu the order is by headroom: time per step above the roofline's floor.
     """
     from traceanalyzer.commands.hotspots import view
     from traceanalyzer.commands.hotspots.advice import advice
@@ -127,7 +127,7 @@ def with_bounds(
         stated: model and GPU as the user states them.
 
     Raises:
-        click.UsageError: model or GPU is not known, or the model does not fit what is stated of it.
+        click.UsageError: model or GPU is unknown, or the model does not fit what is stated of it.
     """
     from traceanalyzer.cli.request_options import given_gpu, given_model
     from traceanalyzer.commands.hotspots.headroom import by_headroom

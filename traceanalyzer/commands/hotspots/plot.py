@@ -1,4 +1,4 @@
-"""Kernels, roles or families by time: one bar each, the name above its bar."""
+"""Kernels, roles or families by time: one bar each."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from traceanalyzer.commands.hotspots.compute import Hotspots
 from traceanalyzer.names import short_name
 from traceanalyzer.show.plots import style
 from traceanalyzer.show.plots.bars import Bar, time_bars
-from traceanalyzer.show.plots.legend import Meaning
-from traceanalyzer.wording import plural
+from traceanalyzer.show.plots.legend import LegendEntry
+from traceanalyzer.wording import plural, step_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,33 +25,33 @@ SEVERAL = (style.GREY, "///")
 
 
 def kernels_by_time(
-    found: Hotspots, by: str = "kernel", limit: int = MOST_BARS, title: str | None = None, width: float = style.WIDTH
+    ranking: Hotspots, by: str = "kernel", limit: int = MOST_BARS, title: str | None = None, width: float = style.WIDTH
 ) -> Figure:
     """Draw the largest groups of a ranking as bars, and the rest as one.
 
-    Bars are the time a step where there are complete steps, else the time in the trace. A bar's colour tells the part
+    Bars are the time per step where there are complete steps, else the time in the trace. A bar's colour tells the part
     of the model its role belongs to; a kernel that has several is hatched.
 
     Args:
-        found: the ranking.
+        ranking: the ranking.
         by: what a row of it is: kernel, role or family.
         limit: bars; further rows are summed in one.
-        title: what stands above; null for the usual.
+        title: the title; None for the usual one.
         width: of the figure, inches.
     """
-    column = "per_step_ns" if found.steps and found.rows["per_step_ns"].sum() else "total_ns"
-    rows = found.rows.filter(pl.col(column) > 0).sort(column, "name", descending=[True, False])
+    column = "per_step_ns" if ranking.steps and ranking.rows["per_step_ns"].sum() else "total_ns"
+    rows = ranking.rows.filter(pl.col(column) > 0).sort(column, "name", descending=[True, False])
     total = float(rows[column].sum()) or 1.0
     bars = [_bar(row, by, column) for row in rows.head(limit).iter_rows(named=True)]
-    meanings = [] if by == "family" else _meanings(bars)
+    entries = [] if by == "family" else _entries(bars)
     rest = rows.slice(limit)
     if rest.height:
         bars.append(Bar(f"{plural(rest.height, f'more {by}')}", float(rest[column].sum()), style.GRID))
-    nothing = f"no complete {found.phase} step" if found.phase else "no kernels"
-    title = title or _title(found, by, column)
+    nothing = f"no complete {ranking.phase} step" if ranking.phase else "no kernels"
+    title = title or _title(ranking, by, column)
     above = by == "kernel"
     with style.styled():
-        return time_bars(bars, total, title, names_above=above, width=width, meanings=meanings, nothing=nothing)
+        return time_bars(bars, total, title, names_above=above, width=width, entries=entries, nothing=nothing)
 
 
 def _bar(row: dict[str, Any], by: str, column: str) -> Bar:
@@ -70,14 +70,14 @@ def _bar(row: dict[str, Any], by: str, column: str) -> Bar:
     return Bar(shown, value, *style.look_of(row["role"]))
 
 
-def _meanings(bars: Sequence[Bar]) -> list[Meaning]:
+def _entries(bars: Sequence[Bar]) -> list[LegendEntry]:
     """What the looks of the bars stand for, in the order of the groups of roles."""
     used = {(bar.colour, bar.hatch) for bar in bars}
-    known = [Meaning(group, colour, style.GROUP_HATCHES[group]) for group, colour in style.GROUP_COLOURS.items()]
-    return [one for one in [*known, Meaning("several roles", *SEVERAL)] if (one.colour, one.hatch) in used]
+    known = [LegendEntry(group, colour, style.GROUP_HATCHES[group]) for group, colour in style.GROUP_COLOURS.items()]
+    return [one for one in [*known, LegendEntry("several roles", *SEVERAL)] if (one.colour, one.hatch) in used]
 
 
-def _title(found: Hotspots, by: str, column: str) -> str:
-    if column == "total_ns" and not found.phase:
+def _title(ranking: Hotspots, by: str, column: str) -> str:
+    if column == "total_ns" and not ranking.phase:
         return f"Kernel time in the trace, by {by}"
-    return f"Kernel time of a {found.phase + ' ' if found.phase else ''}step, by {by}"
+    return f"Kernel time per {step_of(ranking.phase)}, by {by}"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import polars as pl
 
 from traceanalyzer.declare import Document, InFrame, Part, told
-from traceanalyzer.findings import FindingEntry
+from traceanalyzer.findings import Finding
 
 DURATION = pl.col("dur_ns")
 PLACED = pl.col("role").filter("in_average")
@@ -21,12 +21,12 @@ def only(column: str) -> pl.Expr:
     return pl.when(pl.col(column).n_unique() == 1).then(pl.col(column).first())
 
 
-# A step that the recording cuts off has kernels whose place in a block is unknown: they are not a second role.
+# A step that the recording cuts off has kernels whose place in a block is unknown: that is not a second role.
 ROLE = pl.when(PLACED.n_unique() == 1).then(PLACED.first()).when(PLACED.len() == 0).then(only("role"))
 
 
 CACHED: Any = {"null": "not in the Triton cache", "frame": None}
-BOUNDED: Any = {"null": "unknown", "frame": None}
+BOUNDED: Any = {"null": "unknown", "frame": None, "basis": "modelled"}
 
 
 class HotspotRow(Part):
@@ -120,4 +120,4 @@ class HotspotsDocument(Document, tag="traceanalyzer/hotspots/1"):
     steps: Annotated[int, told("Complete steps that per_step_us rests on; a step on two GPUs counts twice.")]
     rows: Annotated[list[HotspotRow], told("By total time; every kernel is in exactly one.")]
     copies: Annotated[list[HotspotCopy], told("Copies and memsets, which are in no row.")]
-    findings: Annotated[list[FindingEntry], told("What to act on; the last one says what to attack.")]
+    findings: Annotated[list[Finding], told("What to act on; the last one says what to attack.")]

@@ -13,16 +13,11 @@ from rich.text import Text
 from traceanalyzer.commands.hotspots.compute import Hotspots
 from traceanalyzer.commands.hotspots.result import HotspotCopy, HotspotRow, HotspotsDocument
 from traceanalyzer.declare import part_of, rows_of
-from traceanalyzer.findings import Finding, FindingEntry
+from traceanalyzer.findings import Finding
 from traceanalyzer.roofline.bounds import Bound
 from traceanalyzer.roofline.triton_cache import CompiledKernel
 from traceanalyzer.show.part_table import part_table
-from traceanalyzer.wording import (
-    duration_us,
-    plural,
-    us,
-    visible,
-)
+from traceanalyzer.wording import duration_us, plural, visible
 
 WIDE = 100
 """Terminal width from which on tiles have a column."""
@@ -44,13 +39,12 @@ def document(
         compiled: what the Triton cache says, by kernel name.
         bounds: what the roofline says, by the name of the row.
     """
-    rows = rows_of_ranking(ranking.rows, compiled, bounds)
     return part_of(
         HotspotsDocument,
         ranking,
-        rows=rows,
+        rows=rows_of_ranking(ranking.rows, compiled, bounds),
         copies=rows_of(HotspotCopy, ranking.copies),
-        findings=[part_of(FindingEntry, one) for one in findings],
+        findings=list(findings),
     )
 
 
@@ -62,20 +56,15 @@ def rows_of_ranking(
 
 
 def _row(row: dict[str, Any], compiled: CompiledKernel | None, bound: Bound | None) -> HotspotRow:
+    cached = {name: getattr(compiled, name, None) for name in ("num_stages", "registers", "spills", "shared_bytes")}
+    held = {name: getattr(bound, name, None) for name in ("bound", "roof_share", "headroom_ns")}
     tile = _tile(row, compiled)
     return part_of(
         HotspotRow,
-        row,
+        {**row, **cached, **held},
         tile=tile,
         tile_source="name" if row["tile"] else "triton cache" if tile else None,
         num_warps=row["num_warps"] or (compiled.num_warps if compiled else None),
-        num_stages=compiled.num_stages if compiled else None,
-        registers=compiled.registers if compiled else None,
-        spills=compiled.spills if compiled else None,
-        shared_bytes=compiled.shared_bytes if compiled else None,
-        bound=bound.bound if bound else None,
-        roof_share=bound.roof_share if bound else None,
-        headroom_us=us(bound.headroom_ns) if bound else None,
     )
 
 
@@ -113,7 +102,7 @@ def render(answer: HotspotsDocument, ranking: Hotspots, by: str, *, limit: int, 
     if step is None:
         parts.append(Text(f"  per step: {_basis(ranking)}"))
     if bounded:
-        parts.append(Text("  headroom: time per step above floor and launch latency; see `roofline`"))
+        parts.append(Text("  headroom: time per step above floor and launch latency; `roofline` says more"))
     for finding in answer.findings:
         parts += [Text(), Text(visible(finding.message))]
     return Group(*parts)
@@ -138,7 +127,7 @@ def _table(rows: Sequence[HotspotRow], by: str, width: int, *, bounded: bool) ->
 
 def _basis(ranking: Hotspots) -> str:
     if not ranking.steps:
-        return "n/a, no complete step was ranking"
+        return "n/a, the trace has no complete step"
     mean = f"mean over {plural(ranking.steps, 'complete step')}"
     counted = [(phase, steps) for phase, steps in ranking.phases if phase != "dummy"]
     if ranking.phase is None and ranking.steps > 1 and len(counted) > 1:

@@ -1,1 +1,1 @@
-"""idle"""
+"""``traceanalyzer idle``."""

@@ -36,22 +36,25 @@ def idle(
     no_cache: bool,
 ) -> None:
     """Show the gaps between and inside steps, and the host work that fills them."""
-    from traceanalyzer.commands.idle import view as report
-    from traceanalyzer.commands.idle.compute import idle as find_gaps
+    from traceanalyzer.commands.idle import view
+    from traceanalyzer.commands.idle.compute import idle as idle_time
+    from traceanalyzer.commands.idle.result import IdleGap
+    from traceanalyzer.declare import csv_columns
     from traceanalyzer.show.terminal import console
 
     refuse_both(as_json, as_csv)
     trace = open_one(paths, rank=rank, no_cache=no_cache)
-    found = find_gaps(trace)
-    show_warnings([*warnings_of(trace), *found.warnings])
+    waits = idle_time(trace)
+    show_warnings([*warnings_of(trace), *waits.warnings])
     if plot is not None:
         from traceanalyzer.commands.idle.plot import gaps_by_kernel
 
-        save_plot(gaps_by_kernel(found), plot)
+        save_plot(gaps_by_kernel(waits), plot)
+    answer = view.document(waits)
     if as_json:
-        emit_json(report.document(found))
+        emit_json(answer)
     elif as_csv:
-        emit_csv(report.CSV_COLUMNS, report.document(found)["gaps"])
+        emit_csv(csv_columns(IdleGap), answer.gaps)
     else:
         screen = console()
-        screen.print(report.render(found, limit, screen.width))
+        screen.print(view.render(answer, limit, screen.width))

@@ -1,26 +1,29 @@
 """When the GPU does nothing, whether the host is to blame, and what the host does meanwhile.
 
 A gap is a stretch between the first and last device event of a device in which none runs. The event that ends it
-tells the cause: if its launch was issued during the gap, the GPU waited for the host; if before, it waited for
-something else (a dependency, a copy, the launch itself).
+tells the cause: if its launch was issued during the gap, the GPU waited for the host; if before, the event was queued
+on the GPU (for a dependency, a copy, the launch itself).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 import polars as pl
 
 from traceanalyzer.commands.idle.host import host_time
+from traceanalyzer.commands.idle.result import Cause, IdleDevice, IdleGap, IdleHost, Place
+from traceanalyzer.declare import frame_schema
 from traceanalyzer.intervals import union_ns
 from traceanalyzer.notebook import NotebookView
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import segment
-from traceanalyzer.show.frame_columns import IDLE_GAPS, IDLE_HOST, IDLE_TOTALS
 from traceanalyzer.trace import Trace
+from traceanalyzer.wording import plural
 
-PLACES = ("between steps", "inside step", "outside steps")
-CAUSES = ("host", "device", "unknown")
+PLACES: tuple[str, ...] = get_args(Place)
+CAUSES: tuple[str, ...] = get_args(Cause)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +31,10 @@ class Idle(NotebookView):
     """The gaps of a trace.
 
     Attributes:
-        gaps: one row a gap, longest first: device, start_ns, dur_ns, place (one of PLACES), cause (one of CAUSES),
-            step, block (of the event that ends it), before and after (names of the events around it),
-            host_ns (part of it before the launch that ends it was issued; null where that launch is unknown).
-        host: what the launching threads did during gaps caused by the host: place, name, inside (the enclosing
-            annotation), total_ns; only the innermost of nested host events counts, so that rows add up.
-        totals: by device: span_ns, busy_ns, idle_ns (null where kernels were not recorded), steps (complete ones).
+        gaps: one row per gap, longest first, as ``IdleGap`` declares it.
+        host: what the launching threads did during gaps caused by the host, as ``IdleHost`` declares it; only the
+            innermost of nested host events counts, so that rows add up.
+        totals: one row per device, as ``IdleDevice`` declares it.
         warnings: what stands against reading the gaps as idle time.
     """
 
@@ -71,13 +72,13 @@ def _rank_in(column: str, order: tuple[str, ...]) -> pl.Expr:
 def idle(trace: Trace) -> Idle:
     """Find the gaps on every device of a trace.
 
-    A graph launch without recorded kernels means that the device's time is unknown: then ``idle_ns`` is null and no
-    gap that overlaps such a launch is listed.
+    After a graph launch without recorded kernels the device's time is unknown: ``idle_ns`` is None then, and gaps
+    are listed up to the first such launch.
     """
     cut = segment(trace)
     if trace.cpu_only:
         warning = TraceWarning("idle_unknown", "no GPU work was recorded, so idle time is unknown")
-        gaps, host, totals = (pl.DataFrame(schema=schema) for schema in (IDLE_GAPS, IDLE_HOST, IDLE_TOTALS))
+        gaps, host, totals = (pl.DataFrame(schema=frame_schema(part)) for part in (IdleGap, IdleHost, IdleDevice))
         return Idle(gaps, host, totals, (warning,))
     unrecorded = unrecorded_launches(trace)
     gaps = _gaps(cut.events)
@@ -88,8 +89,8 @@ def idle(trace: Trace) -> Idle:
         warnings.append(
             TraceWarning(
                 "kernels_not_recorded",
-                f"{unrecorded.height} graph launches have no kernels in the trace: the GPU's time after the first of "
-                "them is unknown, not idle (graph kernels are recorded only when the profiler traces graph nodes)",
+                f"no kernels in the trace for {plural(unrecorded.height, 'graph launch')}: the GPU's time after the "
+                "first is unknown, not idle (graph kernels are recorded only when the profiler traces graph nodes)",
                 count=unrecorded.height,
             )
         )
@@ -100,17 +101,19 @@ def idle(trace: Trace) -> Idle:
 
 
 def unrecorded_launches(trace: Trace) -> pl.DataFrame:
-    """Graph launches of which the trace holds no device event, except the last one a cut-off recording may lose."""
+    """Graph launches without a device event in the trace; not the last one, whose events a recording may cut off."""
     correlations = trace.device_events["correlation"].drop_nulls().unique()
     graphs = trace.launches.filter(pl.col("name").cast(pl.String).str.contains("(?i)GraphLaunch"))
     return graphs.filter(~pl.col("correlation").is_in(correlations.implode()), pl.int_range(pl.len()) < pl.len() - 1)
 
 
 def _gaps(events: pl.DataFrame) -> pl.DataFrame:
+    # Events overlap where streams do: a gap starts when the last of all earlier events ends.
     end = pl.col("start_ns") + pl.col("dur_ns")
     reached = end.cum_max().shift(1).over("device")
     step_before = pl.col("step").shift(1).over("device")
     gap_start = pl.col("gap_start")
+    # What passed before the launch is the host's; a launch before the gap leaves it no part.
     host = (pl.min_horizontal("launch_ns", "start_ns") - gap_start).clip(lower_bound=0)
     return (
         events.select("device", "start_ns", "dur_ns", "index", "name", "step", "block", "launch_ns", "correlation")
@@ -136,7 +139,7 @@ def _gaps(events: pl.DataFrame) -> pl.DataFrame:
             before=pl.col("before").cast(pl.String),
             after=pl.col("name").cast(pl.String),
         )
-        .select(list(IDLE_GAPS))
+        .select(list(frame_schema(IdleGap)))
     )
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from traceanalyzer.commands.idle.nesting import nesting
-from traceanalyzer.show.frame_columns import IDLE_HOST
+from traceanalyzer.commands.idle.result import IdleHost
+from traceanalyzer.declare import frame_schema
 from traceanalyzer.trace import Trace
 
 HOST_CATEGORIES = ("cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver", "hip_runtime")
@@ -21,8 +22,8 @@ def host_time(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         place, name, inside, total_ns, largest first. The innermost event that covers a moment gets it; ``inside`` is
-        the innermost annotation around that event, null where there is none. Moments that no event covers are in a
-        row without a name.
+        the innermost annotation around that event, None without one. Moments that no event covers are in a row
+        without a name.
     """
     waits = gaps.filter(pl.col("host_ns") > 0).join(
         trace.launches.select("correlation", "pid", "tid").unique("correlation"), on="correlation", how="inner"
@@ -32,12 +33,12 @@ def host_time(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
         for (pid, tid), part in waits.group_by("pid", "tid", maintain_order=True)
     ]
     if not frames:
-        return pl.DataFrame(schema=IDLE_HOST)
+        return pl.DataFrame(schema=frame_schema(IdleHost))
     return (
         pl.concat(frames)
         .group_by("place", "name", "inside")
         .agg(pl.col("total_ns").sum())
-        # Names become text once a group: as text of every event they take most of the time.
+        # Names become text once per group: as text of every event they take most of the time.
         .with_columns(pl.col("name", "inside").cast(pl.String))
         .sort(["total_ns", "name", "inside", "place"], descending=[True, False, False, False], nulls_last=True)
     )
@@ -99,10 +100,10 @@ def _waited_before(waits: pl.DataFrame, moments: np.ndarray) -> np.ndarray:
 
 def _annotation_around(parents: np.ndarray, annotates: np.ndarray) -> np.ndarray:
     """Return for each event the innermost annotation among it and those around it, or -1."""
-    found = np.where(annotates, np.arange(len(parents)), -1)
+    around = np.where(annotates, np.arange(len(parents)), -1)
     above = np.where(annotates, -1, parents)
     while (searching := np.flatnonzero(above >= 0)).size:  # twice as far up at each turn
         up = above[searching]
-        found[searching], above[searching] = found[up], above[up]
-        above[found >= 0] = -1
-    return found
+        around[searching], above[searching] = around[up], above[up]
+        above[around >= 0] = -1
+    return around

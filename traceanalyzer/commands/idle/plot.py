@@ -1,4 +1,4 @@
-"""Idle time: a bar for each kernel that ends gaps, coloured by who let the GPU wait."""
+"""Idle time: one bar per kernel that ends gaps, coloured by their cause."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from traceanalyzer.commands.idle.compute import CAUSES, Idle
 from traceanalyzer.names import short_name
 from traceanalyzer.show.plots import style
 from traceanalyzer.show.plots.bars import Bar, time_bars
-from traceanalyzer.show.plots.legend import Meaning
+from traceanalyzer.show.plots.legend import LegendEntry
 from traceanalyzer.wording import duration, plural
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 MOST_BARS = 12
 NAME_LENGTH = 62
 LOOKS = {"host": (style.VERMILION, ""), "device": (style.BLUE, ""), "unknown": (style.GREY, "///")}
-MEANINGS = {"host": "launched late by the host", "device": "waited on the GPU", "unknown": "launch not recorded"}
+MEANINGS = {"host": "launched late by the host", "device": "queued on the GPU", "unknown": "launch not recorded"}
 
 
-def gaps_by_kernel(found: Idle, limit: int = MOST_BARS) -> Figure:
+def gaps_by_kernel(waits: Idle, limit: int = MOST_BARS) -> Figure:
     """Draw the time in gaps by the kernel that ends them, largest first; all further ones are one bar.
 
     Where no GPU work was recorded there are no bars, and the reason instead.
     """
-    rows = found.by_kernel
+    rows = waits.by_kernel
     total = int(rows["total_ns"].sum())
     bars = [
         Bar(f"{short_name(row['after'], NAME_LENGTH)}  ({row['place']})", row["total_ns"], *LOOKS[row["cause"]])
@@ -34,10 +34,10 @@ def gaps_by_kernel(found: Idle, limit: int = MOST_BARS) -> Figure:
     rest = rows.slice(limit)
     if rest.height:
         bars.append(Bar(plural(rest.height, "more row"), float(rest["total_ns"].sum()), style.GRID))
-    known = not found.totals.is_empty()
+    known = not waits.totals.is_empty()
     title = f"Gaps on the GPU: {duration(total) if known else 'unknown'}, by the kernel that ends them"
-    nothing = "no gaps" if known else "; ".join(warning.message for warning in found.warnings)
+    nothing = "no gaps" if known else "; ".join(warning.message for warning in waits.warnings)
     used = [cause for cause in CAUSES if cause in rows["cause"]]
-    meanings = [Meaning(MEANINGS[cause], *LOOKS[cause]) for cause in used]
+    entries = [LegendEntry(MEANINGS[cause], *LOOKS[cause]) for cause in used]
     with style.styled():
-        return time_bars(bars, total or 1, title, names_above=True, meanings=meanings, nothing=nothing)
+        return time_bars(bars, total or 1, title, names_above=True, entries=entries, nothing=nothing)

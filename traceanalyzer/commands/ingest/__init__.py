@@ -1,1 +1,1 @@
-"""ingest"""
+"""``traceanalyzer ingest``."""

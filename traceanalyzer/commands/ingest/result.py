@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from traceanalyzer.declare import Document, Part, told
+from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.problems import TraceWarning
 
 
@@ -38,10 +38,12 @@ class SummaryKernelsWithoutStep(Part):
 
 
 class SummaryTopKernel(Part):
-    """Kernels of one name."""
+    """The kernels of one name."""
+
+    frame_title: ClassVar[str] = "Timeline.top_kernels"
 
     name: Annotated[str, told("Of the kernel.")]
-    count: Annotated[int, told("How often it ran.")]
+    count: Annotated[int, told("How often it ran.", frame=InFrame("UInt32"))]
     total_us: Annotated[float, told("Sum of its durations.")]
     share: Annotated[float, told("Of kernel_sum_us.")]
 

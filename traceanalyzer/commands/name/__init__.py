@@ -1,1 +1,1 @@
-"""name"""
+"""``traceanalyzer name``."""

@@ -15,10 +15,13 @@ def name(names: tuple[str, ...], as_json: bool) -> None:
 
     What a name does not contain is shown as unknown.
     """
-    from traceanalyzer.commands.name import view as report
+    from traceanalyzer.commands.name import view
+    from traceanalyzer.commands.name.result import NamesDocument
+    from traceanalyzer.names import parse
     from traceanalyzer.show.terminal import console
 
+    readings = [parse(name) for name in names]
     if as_json:
-        emit_json(report.document(names))
+        emit_json(NamesDocument(names=readings))
     else:
-        console().print(report.render(names))
+        console().print(view.render(readings))

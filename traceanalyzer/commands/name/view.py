@@ -1,33 +1,25 @@
-"""Readings of kernel names as the contract's JSON and as text."""
+"""What kernel names say, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from msgspec import structs
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from traceanalyzer.names import KernelName, parse
+from traceanalyzer.names import Dtypes, KernelName
+from traceanalyzer.names.kernel_name import NOT_SAID
 from traceanalyzer.wording import visible
 
-SCHEMA = "traceanalyzer/names/1"
-NOT_IN_NAME = "not in the name"
 
-
-def document(names: Iterable[str]) -> dict[str, Any]:
-    """Return the JSON document of ``name``."""
-    return {"schema": SCHEMA, "names": [parse(name).to_dict() for name in names]}
-
-
-def render(names: Iterable[str]) -> Group:
-    """Return each name and, below it, a line a fact."""
-    return Group(*(part for name in names for part in _reading(parse(name))))
+def render(readings: Iterable[KernelName]) -> Group:
+    """Return each name and, below it, one line per fact."""
+    return Group(*(part for reading in readings for part in _reading(reading)))
 
 
 def _reading(kernel: KernelName) -> list[Text | Table]:
-    types = kernel.dtypes
     facts = {
         "scheme": kernel.scheme,
         "kind": kernel.kind if kernel.kind == kernel.family else f"{kernel.kind} ({kernel.family})",
@@ -35,7 +27,7 @@ def _reading(kernel: KernelName) -> list[Text | Table]:
         "split_k": kernel.split_k,
         "stages": kernel.stages,
         "cluster": "x".join(map(str, kernel.cluster)) if kernel.cluster else None,
-        "dtypes": _dtypes(types.output, types.activation, types.weight),
+        "dtypes": _dtypes(kernel.dtypes),
         "epilogue": kernel.epilogue,
         "role": kernel.role or "decided by its position",
         "retunable": "yes" if kernel.retunable else "no",
@@ -46,7 +38,7 @@ def _reading(kernel: KernelName) -> list[Text | Table]:
     grid = Table.grid(padding=(0, 2))
     for fact, value in facts.items():
         if value is not None or fact not in optional:
-            grid.add_row(Text(f"  {fact}"), Text(NOT_IN_NAME if value is None else visible(str(value))))
+            grid.add_row(Text(f"  {fact}"), Text(NOT_SAID if value is None else visible(str(value))))
     return [Text(visible(kernel.name), style="bold"), grid]
 
 
@@ -57,7 +49,6 @@ def _tile(kernel: KernelName) -> str | None:
     return ", ".join(f"{side} {'unknown' if size is None else size}" for side, size in sides)
 
 
-def _dtypes(output: str | None, activation: str | None, weight: str | None) -> str | None:
-    if output is None and activation is None and weight is None:
-        return None
-    return f"output {output or 'unknown'}, activation {activation or 'unknown'}, weight {weight or 'unknown'}"
+def _dtypes(types: Dtypes) -> str | None:
+    told = structs.asdict(types)
+    return ", ".join(f"{side} {dtype or 'unknown'}" for side, dtype in told.items()) if any(told.values()) else None

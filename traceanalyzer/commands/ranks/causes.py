@@ -10,50 +10,41 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from traceanalyzer.commands.ranks.result import CauseRow
 from traceanalyzer.commands.ranks.waiting import LATE_NS
+from traceanalyzer.declare import frame_schema
 
 EXPLAINED_CALLS = 1000
-"""Calls of each group that are explained: those with the longest waits."""
+"""Calls of each group that are explained, those with the longest waits; chosen, not fitted."""
 
-CAUSE_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.String(),  # ranks as JSON text
-    "rank": pl.Int32(),  # the late one
-    "name": pl.String(),  # the kernel; null: idle
-    "role": pl.String(),  # of that kernel; null where idle
-    "calls": pl.Int64(),  # for which it was the largest cause
-    "extra_ns": pl.Int64(),  # that it took beyond the others' median, in those calls
-    "own_ns": pl.Int64(),  # its time on the late rank, in those calls; null where idle
-    "others_ns": pl.Float64(),  # median of its time on the others, summed; null where idle
-    "wait_ns": pl.Int64(),  # longest wait of those calls, summed
-}
-"""One row a late rank and kernel, largest first."""
+CAUSE_SCHEMA = frame_schema(CauseRow)
 
 
 def causes(events: pl.DataFrame, calls: pl.DataFrame, called: pl.DataFrame) -> pl.DataFrame:
     """Explain late arrivals: those of each group's EXPLAINED_CALLS longest waits.
 
     Args:
-        events: events.EVENT_COLUMNS with ``event``, its row number.
+        events: rank_events.EVENT_COLUMNS with ``event``, its row number.
         calls: collectives (no point-to-point transfers) as waiting.split returns them.
         called: group, rank, start_ns, event of all collectives, those without a partner included: a call ends the
             work before it also where it could not be paired.
 
     Returns:
-        Columns of CAUSE_SCHEMA.
+        Columns of ``CauseRow``, one row per group, late rank and kernel, largest first.
     """
     of_group = {group: own for (group,), own in called.group_by("group")}
-    found = [
+    if calls.is_empty():
+        return pl.DataFrame(schema=CAUSE_SCHEMA)
+    parts = [
         _causes_in(events, own, of_group[str(group)]) for (group,), own in calls.group_by("group", maintain_order=True)
     ]
     order = ["wait_ns", "group", "rank", "name", "role"]
-    return (
-        pl.concat(found).sort(order, descending=[True, *[False] * 4], nulls_last=True)
-        if found
-        else pl.DataFrame(schema=CAUSE_SCHEMA)
-    )
+    return pl.concat(parts).sort(order, descending=[True, *[False] * 4], nulls_last=True)
 
 
 def _causes_in(events: pl.DataFrame, calls: pl.DataFrame, called: pl.DataFrame) -> pl.DataFrame:
+    """Explain the late arrivals of one group; arguments as for ``causes``."""
+    # A turn is a call's place in the order of time, so that the work before each call has a number.
     ordered = (
         calls.group_by("call")
         .agg(
@@ -74,38 +65,8 @@ def _causes_in(events: pl.DataFrame, calls: pl.DataFrame, called: pl.DataFrame) 
         return pl.DataFrame(schema=CAUSE_SCHEMA)
     turns = calls.join(ordered.select("call", "turn"), on="call").select("event", "turn")
     work = _work_before(events, called.join(turns, on="event", how="left"), late["turn"])
-    compared = _compared(work, late.select("turn", "late"))
-    by_name = compared.group_by("turn", "rank", "name", "role").agg(
-        extra_ns=pl.col("extra_ns").sum(),
-        own_ns=pl.col("dur_ns").sum(),
-        others_ns=pl.col("others_ns").sum(),
-    )
-    explained = by_name.group_by("turn").agg(explained=pl.col("extra_ns").sum())
-    idle = (
-        late.join(explained, on="turn", how="left")
-        .with_columns(extra_ns=pl.col("typical") - pl.col("explained").fill_null(0))
-        .select(
-            "turn",
-            pl.col("late").alias("rank"),
-            pl.lit(None, dtype=pl.String).alias("name"),
-            pl.lit(None, dtype=pl.String).alias("role"),
-            "extra_ns",
-            own_ns=pl.lit(None, dtype=pl.Int64),
-            others_ns=pl.lit(None, dtype=pl.Float64),
-        )
-    )
-    candidates = pl.concat(
-        [by_name.select(idle.columns).with_columns(pl.col("name", "role").cast(pl.String)), idle],
-        how="vertical_relaxed",
-    )
-    top = (
-        candidates.sort("extra_ns", "name", "role", descending=[True, False, False], nulls_last=True)
-        .group_by("turn", maintain_order=True)
-        .first()
-    )
-    own_group = calls["group"][0]
     return (
-        top.filter(pl.col("extra_ns") >= LATE_NS)
+        _largest_causes(_compared(work, late.select("turn", "late")), late)
         .join(late.select("turn", "longest"), on="turn")
         .group_by("rank", "name", "role")
         .agg(
@@ -115,8 +76,43 @@ def _causes_in(events: pl.DataFrame, calls: pl.DataFrame, called: pl.DataFrame) 
             others_ns=pl.when(pl.col("others_ns").count() > 0).then(pl.col("others_ns").sum()),
             wait_ns=pl.col("longest").sum(),
         )
-        .with_columns(group=pl.lit(own_group))
+        .with_columns(group=pl.lit(calls["group"][0]))
         .select(pl.col(name).cast(dtype) for name, dtype in CAUSE_SCHEMA.items())
+    )
+
+
+def _largest_causes(compared: pl.DataFrame, late: pl.DataFrame) -> pl.DataFrame:
+    """Return the largest cause of each late arrival that has one: a kernel, or idle time where no kernel explains it.
+
+    Args:
+        compared: the late ranks' kernels, as ``_compared`` returns them.
+        late: turn, late (the rank), typical (median wait of the others).
+    """
+    by_name = (
+        compared.group_by("turn", "rank", "name", "role")
+        .agg(
+            extra_ns=pl.col("extra_ns").sum(),
+            own_ns=pl.col("dur_ns").sum(),
+            others_ns=pl.col("others_ns").sum(),
+        )
+        .with_columns(pl.col("name", "role").cast(pl.String))
+    )
+    explained = by_name.group_by("turn").agg(explained=pl.col("extra_ns").sum())
+    idle = late.join(explained, on="turn", how="left").select(
+        "turn",
+        rank="late",
+        name=pl.lit(None, dtype=pl.String),
+        role=pl.lit(None, dtype=pl.String),
+        extra_ns=pl.col("typical") - pl.col("explained").fill_null(0),
+        own_ns=pl.lit(None, dtype=pl.Int64),
+        others_ns=pl.lit(None, dtype=pl.Float64),
+    )
+    return (
+        pl.concat([by_name, idle], how="vertical_relaxed")
+        .sort("extra_ns", "name", "role", descending=[True, False, False], nulls_last=True)
+        .group_by("turn", maintain_order=True)
+        .first()
+        .filter(pl.col("extra_ns") >= LATE_NS)
     )
 
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import polars as pl
 
 MATCHED_CALLS = 2
-"""Calls that an offset must rest on."""
+"""Calls that an offset must rest on; chosen, not fitted."""
 
 _FIRSTS = {"group": pl.Categorical(), "first": pl.Int32()}
 
 BASE_TIME = "baseTimeNanoseconds"
 
 NEGLIGIBLE_NS = 5_000
-"""Offsets below this are left alone: kernels leave a collective that far apart."""
+"""Offsets below this are left alone: kernels leave a collective that far apart. Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Clocks:
     Attributes:
         method: ``baseTimeNanoseconds``, ``matched collectives``, ``file clock``, or ``single rank``.
         offsets_ns: by rank, what was added to its times; zeros where its clock was believed.
-        residual_ns: median distance of the ends of one call after that; null without a paired call.
+        residual_ns: median distance of the ends of one call after that; None without a paired call.
         calls: calls that the residual rests on.
         unaligned: ranks that no collective ties to the others.
     """
@@ -61,11 +61,11 @@ def align(paired: pl.DataFrame, ranks: Sequence[int], *, based: bool) -> Clocks:
     calls = paired["call"].n_unique()
     if not offsets or before is None:
         return Clocks(base_method, untouched, before, calls, tuple(ranks))
-    found = {rank: offsets.get(rank, 0) for rank in ranks}
-    after = residual(paired, found)
-    if max(abs(offset) for offset in found.values()) <= NEGLIGIBLE_NS or after is None or after >= before:
+    applied = {rank: offsets.get(rank, 0) for rank in ranks}
+    after = residual(paired, applied)
+    if max(abs(offset) for offset in applied.values()) <= NEGLIGIBLE_NS or after is None or after >= before:
         return Clocks(base_method, untouched, before, calls, unaligned)
-    return Clocks("matched collectives", found, after, calls, unaligned)
+    return Clocks("matched collectives", applied, after, calls, unaligned)
 
 
 def residual(paired: pl.DataFrame, offsets_ns: dict[int, int]) -> float | None:
@@ -101,7 +101,7 @@ def _offsets(paired: pl.DataFrame, ranks: Sequence[int]) -> dict[int, int]:
 
 
 def _edges(paired: pl.DataFrame) -> dict[tuple[int, int], int]:
-    """By (first rank of a group, other rank of it): median of what the other's clock is behind."""
+    """By (first rank of a group, other rank of it): median of how far the other's clock lags."""
     if paired.is_empty():
         return {}
     end = pl.col("start_ns") + pl.col("dur_ns")
@@ -109,11 +109,11 @@ def _edges(paired: pl.DataFrame) -> dict[tuple[int, int], int]:
     first = pl.DataFrame({"group": list(firsts), "first": list(firsts.values())}, schema=_FIRSTS)
     with_first = paired.join(first, on="group").with_columns(end=end)
     reference = with_first.filter(pl.col("rank") == pl.col("first")).select("call", reference="end")
-    behind = (
+    lag = (
         with_first.filter(pl.col("rank") != pl.col("first"))
         .join(reference, on="call")
         .group_by("first", "rank")
-        .agg(behind=(pl.col("reference") - pl.col("end")).median(), calls=pl.len())
+        .agg(lag=(pl.col("reference") - pl.col("end")).median(), calls=pl.len())
         .filter(pl.col("calls") >= MATCHED_CALLS)
     )
-    return {(first, rank): round(offset) for first, rank, offset, _ in behind.iter_rows()}
+    return {(first, rank): round(offset) for first, rank, offset, _ in lag.iter_rows()}

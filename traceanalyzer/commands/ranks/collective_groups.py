@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from traceanalyzer.commands.ranks.job_layout import Layout
-from traceanalyzer.commands.ranks.together import SLACK_NS, size_ending_together, spread_ns
+from traceanalyzer.commands.ranks.job_layout import JobLayout
+from traceanalyzer.commands.ranks.together import SLACK_NS, neighbours, size_ending_together, spread_ns
 
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "all_reduce": ("tp", "dp", "ep"),
@@ -23,7 +23,7 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
 ANY_AXIS = ("tp", "ep", "dp", "pp")
 
 
-def with_groups(calls: pl.DataFrame, layout: Layout, ranks: Sequence[int]) -> tuple[pl.DataFrame, dict[str, str]]:
+def with_groups(calls: pl.DataFrame, layout: JobLayout, ranks: Sequence[int]) -> tuple[pl.DataFrame, dict[str, str]]:
     """Add to every collective the ranks that share it.
 
     Args:
@@ -34,14 +34,14 @@ def with_groups(calls: pl.DataFrame, layout: Layout, ranks: Sequence[int]) -> tu
     Returns:
         The frame with ``group`` (the ranks at hand as JSON text), and by group how it is known.
     """
-    told = calls.filter(pl.col("members").is_not_null())
-    untold = calls.filter(pl.col("members").is_null())
-    present = {text: _present(text, ranks) for text in told["members"].unique().to_list()}
+    stated = calls.filter(pl.col("members").is_not_null())
+    unstated = calls.filter(pl.col("members").is_null())
+    present = {text: _present(text, ranks) for text in stated["members"].unique().to_list()}
     group = pl.col("members").replace_strict(present, return_dtype=pl.String) if present else pl.col("members")
-    parts = [told.with_columns(group=group)]
+    parts = [stated.with_columns(group=group)]
     basis = dict.fromkeys(present.values(), "process group in the trace")
-    # In order: how a group is known is told by the first kind of call that has it.
-    for (kind, _), own in untold.group_by("kind", "name", maintain_order=True):
+    # In order: the first kind of call that has a group says how it is known.
+    for (kind, _), own in unstated.group_by("kind", "name", maintain_order=True):
         groups, how = _groups_for(str(kind), own, layout, ranks)
         texts = {rank: json.dumps(list(group)) for rank, group in groups.items()}
         parts.append(own.with_columns(group=pl.col("rank").replace_strict(texts, return_dtype=pl.String)))
@@ -55,29 +55,33 @@ def _present(text: str, ranks: Sequence[int]) -> str:
 
 
 def _groups_for(
-    kind: str, own: pl.DataFrame, layout: Layout, ranks: Sequence[int]
+    kind: str, own: pl.DataFrame, layout: JobLayout, ranks: Sequence[int]
 ) -> tuple[dict[int, tuple[int, ...]], str]:
     """The group of every rank that makes these calls, and how it is known."""
     callers = sorted(own["rank"].unique().to_list())
     if not layout.coordinates:
         size = size_ending_together(own, max(ranks) + 1) or max(ranks) + 1
-        blocks = {rank: tuple(other for other in callers if other // size == rank // size) for rank in ranks}
-        return blocks, "ranks on which its calls end together (layout unknown)"
+        return neighbours(callers, size), "ranks on which its calls end together (layout unknown)"
+    tried = _candidates(kind, layout, callers)
+    if not tried:
+        return {rank: (rank,) for rank in ranks}, "alone"
+    usual = next(iter(tried))
+    if len(tried) == 1:
+        return tried[usual], f"{usual} group of the layout"
+    spreads = {axis: spread_ns(own, groups) for axis, groups in tried.items()}
+    measured = {axis: spread for axis, spread in spreads.items() if spread is not None}
+    if not measured:
+        return tried[usual], f"{usual} group of the layout"
+    limit = 2 * min(measured.values()) + SLACK_NS
+    axis = next(axis for axis, spread in measured.items() if spread <= limit)
+    return tried[axis], f"{axis} group of the layout, in which its calls end together"
+
+
+def _candidates(kind: str, layout: JobLayout, callers: Sequence[int]) -> dict[str, dict[int, tuple[int, ...]]]:
+    """Different groupings of the callers that may explain a kind of collective, by axis, the usual one first."""
     tried: dict[str, dict[int, tuple[int, ...]]] = {}
     for axis in (*CANDIDATES.get(kind, ANY_AXIS), "world"):
         groups = layout.groups(axis)
         if any(len(groups[rank]) > 1 for rank in callers) and groups not in tried.values():
             tried[axis] = groups
-    if not tried:
-        return {rank: (rank,) for rank in ranks}, "alone"
-    if len(tried) == 1:
-        axis, groups = next(iter(tried.items()))
-        return groups, f"{axis} group of the layout"
-    spreads = {axis: spread_ns(own, groups) for axis, groups in tried.items()}
-    measured = {axis: spread for axis, spread in spreads.items() if spread is not None}
-    if not measured:
-        axis = next(iter(tried))
-        return tried[axis], f"{axis} group of the layout"
-    limit = 2 * min(measured.values()) + SLACK_NS
-    axis = next(axis for axis in tried if axis in measured and measured[axis] <= limit)
-    return tried[axis], f"{axis} group of the layout, in which its calls end together"
+    return tried

@@ -13,14 +13,14 @@ from traceanalyzer.commands.ranks.collective_groups import with_groups
 from traceanalyzer.commands.ranks.dummies import dummy_steps
 from traceanalyzer.commands.ranks.experts import Experts, find_experts
 from traceanalyzer.commands.ranks.exposure import EXPOSURE_COLUMNS, exposure
-from traceanalyzer.commands.ranks.job_layout import Layout, find_layout
+from traceanalyzer.commands.ranks.job_layout import JobLayout, find_layout
 from traceanalyzer.commands.ranks.members import (
     DUPLICATE_RANK,
     Member,
     Membership,
     membership,
 )
-from traceanalyzer.commands.ranks.pairing import PAIRED_SCHEMA, pair
+from traceanalyzer.commands.ranks.pairing import pair
 from traceanalyzer.commands.ranks.rank_events import rank_events
 from traceanalyzer.commands.ranks.stages import Pipeline, find_pipeline, layers_of
 from traceanalyzer.commands.ranks.transfers import pipeline_transfers
@@ -29,20 +29,8 @@ from traceanalyzer.notebook import NotebookView
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.trace import TraceSet
 
-_CALL_COLUMNS = (
-    "rank",
-    "start_ns",
-    "dur_ns",
-    "step",
-    "counts",
-    "bytes",
-    "event",
-    "name",
-    "kind",
-    "members",
-    "direction",
-)
-_PAIRED_INPUT = ("group", "kind", "rank", "step", "start_ns", "dur_ns", "counts", "bytes", "event")
+_CALLED = ("kind", "rank", "step", "start_ns", "dur_ns", "counts", "bytes", "event")
+"""Columns of the events that pairing needs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,22 +41,22 @@ class RankComparison(NotebookView):
         membership: the ranks analysed, the missing ones, and what was left out.
         layout: dp, pp, tp, ep sizes and each rank's place.
         clocks: how the ranks' clocks were aligned.
-        collectives: by kind and group: calls, transfer_ns, late_wait_ns, known_bytes, known_ns.
-        waits: by kind, group and rank: wait_ns, late_calls, caused_ns.
-        causes: columns of causes.CAUSE_SCHEMA.
+        collectives: totals by kind and group, columns of ``CollectiveTotals``.
+        waits: by kind, group and rank, columns of ``CollectiveWaits``.
+        causes: why ranks arrived late, columns of ``CauseRow``.
         bases: by group, how it is known which ranks share it.
-        unpaired: by kind, group and rank: calls without a partner on the other ranks.
-        per_rank: rank, the columns of exposure.EXPOSURE_COLUMNS, stage, layers; over the whole recording.
-        by_step: rank, step, the columns of exposure.EXPOSURE_COLUMNS; complete steps that are no dummies.
-        per_step: their sums by rank, ``steps`` and ``wait_ns``.
-        pipeline, experts: null where the job has none.
-        dummies: rank, steps, dummy_steps, dummy_ns; only ranks that ran a dummy step.
-        calls: every paired call and rank, as waiting.split returns them, with the ``step`` of its rank.
+        unpaired: calls without a partner on the other ranks, columns of ``UnpairedRow``.
+        per_rank: over the whole recording, columns of ``RankTime``.
+        by_step: complete steps that are not dummies, columns of ``RankStep``.
+        per_step: their sums by rank, columns of ``RankSteps``.
+        pipeline, experts: None where the job has none.
+        dummies: ranks that ran a dummy step, columns of ``RankDummies``.
+        calls: every paired call and rank, columns of ``RankCall``.
         warnings: what stands against the comparison; ``warnings_of_job`` adds those of the traces.
     """
 
     membership: Membership
-    layout: Layout
+    layout: JobLayout
     clocks: Clocks
     collectives: pl.DataFrame
     waits: pl.DataFrame
@@ -99,18 +87,20 @@ def compare(traces: TraceSet) -> RankComparison:
     """Compare the ranks of a job.
 
     Raises:
-        TraceError: several traces, and none tells its rank.
+        TraceError: several traces, and none states its rank.
     """
     chosen = membership(traces)
     members = chosen.members
     ranks = [member.rank for member in members]
     events = rank_events(members).with_row_index("event")
-    layout, told = find_layout(members, chosen.world_size, events)
+    layout, conflicts = find_layout(members, chosen.world_size, events)
     based = all(member.trace.metadata.base_time_ns is not None for member in members)
     collectives, transfers, bases = _calls(events, layout, ranks)
-    shifts_known = based or all(member.trace.metadata.base_time_ns is None for member in members)
+    # Clocks can be compared where all files give their base time, or none does (then they share the file clock).
+    clocks_agree = based or all(member.trace.metadata.base_time_ns is None for member in members)
     both = pl.concat([collectives, transfers])
-    paired, unpaired = pair(both, clocks_agree=shifts_known) if both.height else _none()
+    paired, unpaired = pair(both, clocks_agree=clocks_agree)
+    # Pairing needs no exact clocks; once calls are paired, their ends give the offsets, which everything below needs.
     clocks = align(paired, ranks, based=based)
     if any(clocks.offsets_ns.values()):
         shift = pl.col("rank").replace_strict(clocks.offsets_ns, return_dtype=pl.Int64)
@@ -137,27 +127,29 @@ def compare(traces: TraceSet) -> RankComparison:
         experts=find_experts(events, calls, stage_of),
         dummies=dummy_steps(members),
         calls=calls,
-        warnings=(*chosen.warnings, *told, *_about_pairs(unpaired, clocks, paired)),
+        warnings=(*chosen.warnings, *conflicts, *_about_pairs(unpaired, clocks, paired)),
     )
 
 
-def warnings_of_job(traces: TraceSet, found: RankComparison) -> tuple[TraceWarning, ...]:
+def warnings_of_job(traces: TraceSet, comparison: RankComparison) -> tuple[TraceWarning, ...]:
     """Return everything odd about the traces of a job, each once: the input, the comparison, and each rank's file.
 
-    The input's own word on a rank that occurs twice is left out: the comparison says which trace it took instead.
+    The input's own warning of a rank that occurs twice is left out: the comparison says which trace it took.
     """
-    told = [warning for warning in traces.warnings if warning.code != DUPLICATE_RANK]
+    of_input = [warning for warning in traces.warnings if warning.code != DUPLICATE_RANK]
     own = [
         warning if warning.source else warning.at(member.path)
-        for member in found.members
+        for member in comparison.members
         for warning in member.trace.metadata.warnings
     ]
-    return tuple(dict.fromkeys([*told, *found.warnings, *own]))
+    return tuple(dict.fromkeys([*of_input, *comparison.warnings, *own]))
 
 
-def _calls(events: pl.DataFrame, layout: Layout, ranks: list[int]) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str]]:
+def _calls(
+    events: pl.DataFrame, layout: JobLayout, ranks: list[int]
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str]]:
     """Collectives and point-to-point transfers with their groups, and how the groups are known."""
-    calls = events.filter("is_comm").select(_CALL_COLUMNS)
+    calls = events.filter("is_comm").select(*_CALLED, "name", "members", "direction")
     is_transfer = pl.col("kind") == "send_recv"
     transfers = calls.filter(is_transfer)
     rest = calls.filter(~is_transfer)
@@ -168,12 +160,7 @@ def _calls(events: pl.DataFrame, layout: Layout, ranks: list[int]) -> tuple[pl.D
     grouped, bases = with_groups(rest, layout, ranks)
     directed = pipeline_transfers(transfers, layout)
     bases |= dict.fromkeys(directed["group"].unique().to_list(), "neighbouring stages of the layout")
-    return grouped.select(_PAIRED_INPUT), directed.select(_PAIRED_INPUT), bases
-
-
-def _none() -> tuple[pl.DataFrame, pl.DataFrame]:
-    left = {"group": pl.String, "kind": pl.String, "rank": pl.Int32, "calls": pl.UInt32}
-    return pl.DataFrame(schema=PAIRED_SCHEMA), pl.DataFrame(schema=left)
+    return grouped.select("group", *_CALLED), directed.select("group", *_CALLED), bases
 
 
 def _per_rank(

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import polars as pl
 
 from traceanalyzer.commands.ranks.members import Member
+from traceanalyzer.commands.ranks.result import RankDummies
+from traceanalyzer.declare import frame_schema
 from traceanalyzer.segment import segment
 
 
 def dummy_steps(members: Sequence[Member]) -> pl.DataFrame:
-    """Count dummy steps: rank, steps (complete, dummies included), dummy_steps, dummy_ns; ranks that ran one."""
+    """Count the dummy steps of the ranks that ran one, in the columns of ``RankDummies``."""
     rows = [_of(member) for member in members]
-    schema = {"rank": pl.Int32, "steps": pl.Int64, "dummy_steps": pl.Int64, "dummy_ns": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row").filter(pl.col("dummy_steps") > 0)
+    return pl.DataFrame(rows, schema=frame_schema(RankDummies), orient="row").filter(pl.col("dummy_steps") > 0)
 
 
 def _of(member: Member) -> tuple[int, int, int, int]:

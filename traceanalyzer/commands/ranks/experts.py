@@ -18,12 +18,12 @@ class Experts:
     Attributes:
         per_rank_ns: expert products of each rank in complete steps, dummies included: a rank without requests of its
             own still computes other ranks' tokens.
-        max_over_mean: the busiest rank over the mean, both a step.
+        max_over_mean: the busiest rank over the mean, both per step.
         coefficient_of_variation: standard deviation over mean.
         busiest: the rank whose time is furthest above the mean of its stage.
-        excess_ns: a step, what it takes beyond that mean.
-        combine_wait_ns: by rank, waiting in the exchange that follows the experts; null where there is none.
-        mean_combine_wait_ns: the same a step, mean over the ranks.
+        excess_ns: what it takes beyond that mean per step.
+        combine_wait_ns: by rank, waiting in the exchange that follows the experts; None where there is none.
+        mean_combine_wait_ns: the same per step, mean over the ranks.
         parallel: whether tokens are exchanged with other ranks' experts.
     """
 
@@ -38,10 +38,10 @@ class Experts:
 
 
 def find_experts(events: pl.DataFrame, calls: pl.DataFrame, stage_of: Mapping[int, int]) -> Experts | None:
-    """Sum the experts' time by rank; null where no rank computes experts.
+    """Sum the experts' time by rank; None where no rank computes experts.
 
     Args:
-        events: columns of events.EVENT_COLUMNS.
+        events: columns of rank_events.EVENT_COLUMNS.
         calls: collectives as waiting.split returns them, and ``step``.
         stage_of: pipeline stage of each rank: stages of unequal depth are compared within themselves only.
     """
@@ -54,10 +54,10 @@ def find_experts(events: pl.DataFrame, calls: pl.DataFrame, stage_of: Mapping[in
     steps = whole.group_by("rank").agg(steps=pl.col("step").n_unique())
     stages = pl.col("rank").replace_strict(dict(stage_of), default=0, return_dtype=pl.Int32)
     each = sums.join(steps, on="rank", maintain_order="left").with_columns(
-        stage=stages, a_step=pl.col("ns") / pl.col("steps")
+        stage=stages, per_step=pl.col("ns") / pl.col("steps")
     )
-    mean = pl.col("a_step").mean().over("stage")
-    relative = each.with_columns(load=pl.col("a_step") / mean, excess=pl.col("a_step") - mean)
+    mean = pl.col("per_step").mean().over("stage")
+    relative = each.with_columns(load=pl.col("per_step") / mean, excess=pl.col("per_step") - mean)
     busiest, excess = relative.sort("excess", "rank", descending=[True, False]).select("rank", "excess").row(0)
     exchanged = calls.filter(pl.col("kind").is_in(EXCHANGES))
     loads = relative["load"]
@@ -66,7 +66,7 @@ def find_experts(events: pl.DataFrame, calls: pl.DataFrame, stage_of: Mapping[in
     greatest = loads.max() if several else None
     after = _calls_after_experts(events, exchanged)
     waited = after.group_by("rank").agg(ns=pl.col("wait_ns").sum(), steps=pl.col("step").n_unique()).sort("rank")
-    waited_a_step = (waited["ns"] / waited["steps"]).mean()
+    waited_per_step = (waited["ns"] / waited["steps"]).mean()
     return Experts(
         per_rank_ns=dict(sums.select("rank", "ns").iter_rows()),
         max_over_mean=greatest if isinstance(greatest, float) else None,
@@ -74,7 +74,7 @@ def find_experts(events: pl.DataFrame, calls: pl.DataFrame, stage_of: Mapping[in
         busiest=busiest,
         excess_ns=excess,
         combine_wait_ns=None if waited.is_empty() else dict(waited.select("rank", "ns").iter_rows()),
-        mean_combine_wait_ns=waited_a_step if isinstance(waited_a_step, float) else None,
+        mean_combine_wait_ns=waited_per_step if isinstance(waited_per_step, float) else None,
         parallel=bool(exchanged["kind"].is_in(["dispatch", "combine", "all_to_all"]).any()),
     )
 
@@ -93,6 +93,6 @@ def _calls_after_experts(events: pl.DataFrame, exchanged: pl.DataFrame) -> pl.Da
         strategy="backward",
         check_sortedness=False,
     )
-    found = placed.filter(pl.col("product_ns").is_not_null())
+    after = placed.filter(pl.col("product_ns").is_not_null())
     first = pl.col("start_ns") == pl.col("start_ns").min().over("rank", "product_ns")
-    return found.filter(first)
+    return after.filter(first)

@@ -11,24 +11,24 @@ EXPOSURE_COLUMNS = ("span_ns", "compute_ns", "comm_ns", "exposed_comm_ns", "expo
 def exposure(events: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Split the time from the first to the last event of each group of rows.
 
-    compute: some kernel that is no communication runs. comm: some communication kernel runs; exposed: and no compute
+    compute: some kernel other than communication runs. comm: some communication kernel runs; exposed: and no compute
     kernel does. exposed_copy: only copies or memsets run. idle: nothing runs.
 
     Args:
-        events: columns of events.EVENT_COLUMNS, sorted by rank and start.
+        events: columns of rank_events.EVENT_COLUMNS, sorted by rank and start.
         by: columns to group by, rank first. What two groups of one rank cover at once counts for the earlier one.
     """
     end = pl.col("start_ns") + pl.col("dur_ns")
-    found = events.group_by(by).agg(span_ns=end.max() - pl.col("start_ns").min())
+    times = events.group_by(by).agg(span_ns=end.max() - pl.col("start_ns").min())
     for frame, name in (
         (events, "all_ns"),
         (events.filter("is_kernel"), "kernels_ns"),
         (events.filter("is_kernel", ~pl.col("is_comm")), "compute_ns"),
         (events.filter("is_comm"), "comm_ns"),
     ):
-        found = found.join(_covered(frame, by, name), on=by, how="left", nulls_equal=True)
+        times = times.join(_covered(frame, by, name), on=by, how="left", nulls_equal=True)
     return (
-        found.with_columns(pl.col("all_ns", "kernels_ns", "compute_ns", "comm_ns").fill_null(0))
+        times.with_columns(pl.col("all_ns", "kernels_ns", "compute_ns", "comm_ns").fill_null(0))
         .with_columns(
             exposed_comm_ns=pl.col("kernels_ns") - pl.col("compute_ns"),
             exposed_copy_ns=pl.col("all_ns") - pl.col("kernels_ns"),

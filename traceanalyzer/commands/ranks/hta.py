@@ -13,67 +13,37 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 import polars as pl
 
 from traceanalyzer.commands.ranks.compute import RankComparison
 from traceanalyzer.commands.ranks.members import Member
+from traceanalyzer.commands.ranks.result import (
+    HtaCriticalPath,
+    HtaIdle,
+    HtaOverlap,
+    HtaQueue,
+    HtaTemporal,
+    SecondOpinion,
+)
 from traceanalyzer.names.collectives import collective
 from traceanalyzer.segment import segment
 
-Rows: TypeAlias = list[dict[str, Any]]
+T = TypeVar("T")
 NCCL_PREFIX = "nccl"
 LEFT_OUT = ("python_function", "gpu_user_annotation", "Trace", "overhead")
 """Categories that HTA's analyses do not use."""
 
 
-@dataclass(frozen=True)
-class SecondOpinion:
-    """What HolisticTraceAnalysis makes of the same events. Times in µs, as it gives them.
-
-    Attributes:
-        temporal: rank, idle_us, compute_us, non_compute_us, kernel_time_us.
-        overlap: rank, overlap_percent: communication that computation covers.
-        idle: rank, stream, category (host_wait, kernel_wait, other), idle_us.
-        queue: rank, stream, mean, max of the queue length.
-        critical_path: rank, bound_by, share; empty for steps that graphs launch.
-        notes: what not to believe, and analyses that failed.
-    """
-
-    temporal: Rows
-    overlap: Rows
-    idle: Rows
-    queue: Rows
-    critical_path: Rows
-    notes: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The part of the JSON document."""
-        return {
-            "temporal": self.temporal,
-            "overlap": self.overlap,
-            "idle": self.idle,
-            "queue": self.queue,
-            "critical_path": self.critical_path,
-            "notes": list(self.notes),
-        }
-
-    def tables(self) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-        """Headings and rows of each analysis that gave a result."""
-        for rows in (self.temporal, self.overlap, self.idle, self.queue, self.critical_path):
-            if rows:
-                yield tuple(rows[0]), [tuple(_cell(value) for value in row.values()) for row in rows]
-
-
-def second_opinion(found: RankComparison) -> SecondOpinion:
+def second_opinion(comparison: RankComparison) -> SecondOpinion:
     """Ask HolisticTraceAnalysis about the ranks of a comparison; CPU-only traces give an empty answer with a note."""
-    members = [member for member in found.members if member.device is not None]
+    members = [member for member in comparison.members if member.device is not None]
     if not members:
-        return SecondOpinion([], [], [], [], [], ("no device events: HolisticTraceAnalysis has nothing to look at",))
-    notes = list(_misread(found))
+        notes = ["no device events for HolisticTraceAnalysis"]
+        return SecondOpinion(temporal=[], overlap=[], idle=[], queue=[], critical_path=[], notes=notes)
+    notes = list(_misread(comparison))
     with _quiet():
         analysis = trace_analysis(members)
         ranks = [member.rank for member in members]
@@ -81,20 +51,22 @@ def second_opinion(found: RankComparison) -> SecondOpinion:
         overlap = _try(notes, "overlap", lambda: _overlap(analysis))
         idle = _try(notes, "idle breakdown", lambda: _idle(analysis, ranks))
         queue = _try(notes, "queue length", lambda: _queue(analysis, ranks))
-        critical = []
+        critical: list[HtaCriticalPath] = []
         eager = [member for member in members if not segment(member.trace).events["graph"].any()]
         if len(eager) < len(members):
             notes.append("no critical path for steps that graphs launch: it sees one launch instead of their kernels")
         for member in eager:
             critical += _try(notes, f"critical path of rank {member.rank}", partial(_critical_path, analysis, member))
-    return SecondOpinion(temporal, overlap, idle, queue, critical, tuple(notes))
+    return SecondOpinion(
+        temporal=temporal, overlap=overlap, idle=idle, queue=queue, critical_path=critical, notes=notes
+    )
 
 
 def trace_analysis(members: list[Member]) -> Any:
     """Build a `hta.trace_analysis.TraceAnalysis` on frames at hand.
 
     Its own parser is never called; what that parser would have made is filled in: the symbol table, the metadata and
-    one pandas frame a rank, µs as floats, unrounded, -1 for what is missing.
+    one pandas frame per rank, µs as floats, unrounded, -1 for what is missing.
     """
     os.environ["HTA_DISABLE_NS_ROUNDING"] = "1"
     from hta.common.trace import Trace as HtaTrace
@@ -142,7 +114,7 @@ def _events(member: Member) -> pl.DataFrame:
             start_ns=pl.col("start_ns"),
             dur_ns=pl.col("dur_ns"),
             stream=pl.when(on_device).then(pl.col("stream")).fill_null(-1),
-            # Correlation ids beyond 63 bits are told apart by their number of appearance.
+            # Correlation ids beyond 63 bits are numbered in order of size.
             correlation=pl.when(pl.col("correlation").is_not_null())
             .then(pl.col("correlation").rank("dense"))
             .cast(pl.Int64)
@@ -184,51 +156,53 @@ def _pandas(events: pl.DataFrame, numbers: dict[str, int]) -> Any:
     )
 
 
-def _temporal(analysis: Any) -> Rows:
+def _temporal(analysis: Any) -> list[HtaTemporal]:
     table = analysis.get_temporal_breakdown(visualize=False)
-    columns = {"idle_time(us)": "idle_us", "compute_time(us)": "compute_us", "non_compute_time(us)": "non_compute_us"}
-    columns["kernel_time(us)"] = "kernel_time_us"
+    times = ("idle", "compute", "non_compute", "kernel")
+    names = {"kernel": "kernel_time_us"}
     return [
-        {"rank": int(row["rank"]), **{ours: _round(row[theirs]) for theirs, ours in columns.items()}}
+        HtaTemporal(
+            rank=int(row["rank"]),
+            **{names.get(time, f"{time}_us"): _round(row[f"{time}_time(us)"]) for time in times},
+        )
         for row in table.to_dict("records")
     ]
 
 
-def _overlap(analysis: Any) -> Rows:
+def _overlap(analysis: Any) -> list[HtaOverlap]:
     table = analysis.get_comm_comp_overlap(visualize=False)
     return [
-        {"rank": int(row["rank"]), "overlap_percent": _round(row["comp_comm_overlap_pctg"])}
+        HtaOverlap(rank=int(row["rank"]), overlap_percent=_round(row["comp_comm_overlap_pctg"]))
         for row in table.to_dict("records")
     ]
 
 
-def _idle(analysis: Any, ranks: list[int]) -> Rows:
+def _idle(analysis: Any, ranks: list[int]) -> list[HtaIdle]:
     table, _ = analysis.get_idle_time_breakdown(ranks=ranks, visualize=False)
     return [
-        {
-            "rank": int(row["rank"]),
-            "stream": int(row["stream"]),
-            "category": str(row["idle_category"]),
-            "idle_us": _round(row["idle_time"]),
-        }
+        HtaIdle(
+            rank=int(row["rank"]),
+            stream=int(row["stream"]),
+            category=str(row["idle_category"]),
+            idle_us=_round(row["idle_time"]),
+        )
         for row in table.to_dict("records")
     ]
 
 
-def _queue(analysis: Any, ranks: list[int]) -> Rows:
+def _queue(analysis: Any, ranks: list[int]) -> list[HtaQueue]:
     table = analysis.get_queue_length_summary(ranks=ranks)
     if table is None:
         return []
     rows = []
     for (rank, stream), row in table.iterrows():
         values = row["queue_length"] if "queue_length" in row.index.get_level_values(0) else row
-        rows.append(
-            {"rank": int(rank), "stream": int(stream), "mean": _round(values["mean"]), "max": _round(values["max"])}
-        )
+        mean, longest = _round(values["mean"]), _round(values["max"])
+        rows.append(HtaQueue(rank=int(rank), stream=int(stream), mean=mean, max=longest))
     return rows
 
 
-def _critical_path(analysis: Any, member: Member) -> Rows:
+def _critical_path(analysis: Any, member: Member) -> list[HtaCriticalPath]:
     """Of the second complete step (the first may lack events), else of the only one."""
     steps = segment(member.trace).steps.filter("complete", pl.col("label").is_not_null())
     if steps.is_empty():
@@ -242,16 +216,16 @@ def _critical_path(analysis: Any, member: Member) -> Rows:
     summary = graph.get_critical_path_breakdown().groupby("bound_by")["duration"].sum()
     total = float(summary.sum())
     return [
-        {"rank": member.rank, "bound_by": str(name), "share": _round(float(value) / total) if total else None}
+        HtaCriticalPath(rank=member.rank, bound_by=str(name), share=_round(float(value) / total) if total else None)
         for name, value in summary.sort_values(ascending=False).items()
         if name
     ]
 
 
-def _misread(found: RankComparison) -> Iterator[str]:
+def _misread(comparison: RankComparison) -> Iterator[str]:
     """Communication that HTA takes for computation, because its pattern knows NCCL's names only."""
     names: dict[str, int] = {}
-    for member in found.members:
+    for member in comparison.members:
         totals = (
             segment(member.trace)
             .events.filter("is_kernel")
@@ -269,7 +243,7 @@ def _misread(found: RankComparison) -> Iterator[str]:
         )
 
 
-def _try(notes: list[str], what: str, analyse: Callable[[], Rows]) -> Rows:
+def _try(notes: list[str], what: str, analyse: Callable[[], list[T]]) -> list[T]:
     """Run one analysis; what fails in it is noted, not raised: a second opinion must not stop the first."""
     try:
         return analyse()
@@ -292,11 +266,5 @@ def _quiet() -> Iterator[None]:
 
 
 def _round(value: float) -> float | None:
-    """Nanoseconds are the last digit that means something; null for what is not a number."""
+    """Nanoseconds are the last digit that means something; None for what is not a number."""
     return None if math.isnan(value) else round(float(value), 4)
-
-
-def _cell(value: Any) -> str:
-    return (
-        f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else "n/a" if value is None else str(value)
-    )

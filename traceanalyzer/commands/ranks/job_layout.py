@@ -29,13 +29,13 @@ Coordinates = dict[int, dict[str, int]]
 
 
 @dataclass(frozen=True)
-class Layout:
+class JobLayout:
     """The parallel layout of a job.
 
     Attributes:
-        sizes: of dp, pp, tp and ep; null where nothing tells.
+        sizes: of dp, pp, tp and ep; None where nothing tells.
         coordinates: position of each rank on dp, pp, tp; empty when the layout is unknown.
-        source: ``file names``, ``worker names``, ``process groups``, ``inferred from kernels`` or null.
+        source: ``file names``, ``worker names``, ``process groups``, ``inferred from kernels`` or None.
     """
 
     sizes: dict[str, int | None]
@@ -51,35 +51,35 @@ class Layout:
         return {rank: tuple(ranks) for ranks in together.values() for rank in ranks}
 
     def size(self, axis: str) -> int:
-        """Size of an axis; where it is unknown, the places on it that are seen at least."""
+        """Size of an axis; where it is unknown, at minimum the places seen on it."""
         return self.sizes.get(axis) or 1 + max((place.get(axis, 0) for place in self.coordinates.values()), default=0)
 
 
 def find_layout(
     members: Sequence[Member], world_size: int, events: pl.DataFrame
-) -> tuple[Layout, tuple[TraceWarning, ...]]:
-    """Tell the layout from file names, else worker names, else process groups, else from what the ranks run.
+) -> tuple[JobLayout, tuple[TraceWarning, ...]]:
+    """Find the layout from file names, else worker names, else process groups, else from what the ranks run.
 
     Args:
         members: the ranks at hand.
         world_size: ranks of the job, missing ones included.
-        events: columns of events.EVENT_COLUMNS.
+        events: columns of rank_events.EVENT_COLUMNS.
     """
     warnings: list[TraceWarning] = []
     for source, places in (("file names", _from_files(members)), ("worker names", _from_workers(members))):
         if not places or len(places) != len(members):
             continue
-        found, told = _checked(places, world_size, source, _from_groups(members, world_size) or {})
-        warnings += told
-        if found is not None:
-            return found, tuple(warnings)
+        layout, conflicts = _checked(places, world_size, source, _from_groups(members, world_size) or {})
+        warnings += conflicts
+        if layout is not None:
+            return layout, tuple(warnings)
     sizes = _from_groups(members, world_size)
     if sizes is not None:
         return _numbered(members, sizes, "process groups"), tuple(warnings)
     sizes = _from_kernels(members, world_size, events)
     if sizes is not None:
         return _numbered(members, sizes, "inferred from kernels"), tuple(warnings)
-    unknown = Layout(dict.fromkeys(("tp", "pp", "dp", "ep")), {}, None)
+    unknown = JobLayout(dict.fromkeys(("tp", "pp", "dp", "ep")), {}, None)
     return unknown, tuple(warnings)
 
 
@@ -92,32 +92,27 @@ def _from_workers(members: Sequence[Member]) -> Coordinates:
     places: Coordinates = {}
     for member in members:
         for name in member.trace.metadata.process_names.values():
-            found = {axis.lower(): int(number) for axis, number in _WORKER.findall(name)}
-            if found:
-                places[member.rank] = found
+            if place := {axis.lower(): int(number) for axis, number in _WORKER.findall(name)}:
+                places[member.rank] = place
     return places
 
 
 def _checked(
     places: Coordinates, world_size: int, source: str, stated: Mapping[str, int | None]
-) -> tuple[Layout | None, list[TraceWarning]]:
-    """A layout from stated coordinates; null where two ranks claim the same place.
+) -> tuple[JobLayout | None, list[TraceWarning]]:
+    """A layout from stated coordinates; None where two ranks claim the same place.
 
     Args:
         places: of the ranks at hand.
         world_size: ranks of the job.
         source: of the places, in words.
-        stated: sizes that process groups tell.
+        stated: sizes that process groups state.
     """
     full = {rank: {axis: place.get(axis, 0) for axis in AXES} for rank, place in places.items()}
-    taken: dict[tuple[int, ...], int] = {}
-    for rank, place in sorted(full.items()):
-        key = tuple(place[axis] for axis in AXES)
-        if key in taken:
-            words = " ".join(f"{axis}{place[axis]}" for axis in AXES)
-            message = f"ranks {taken[key]} and {rank} both claim {words} in their {source}; the {source} are not used"
-            return None, [TraceWarning("layout_conflict", message)]
-        taken[key] = rank
+    if clash := _same_place(full):
+        first, rank, words = clash
+        message = f"ranks {first} and {rank} both claim {words} in their {source}; the {source} are not used"
+        return None, [TraceWarning("layout_conflict", message)]
     seen = {axis: max(place[axis] for place in full.values()) + 1 for axis in AXES}
     sizes: dict[str, int | None] = {**seen}
     warnings = []
@@ -126,15 +121,33 @@ def _checked(
     elif prod(seen.values()) == world_size:
         moved = [rank for rank, place in full.items() if _number(place, seen) != rank]
         if moved:
-            message = f"the {source} place rank {moved[0]} elsewhere than its number does; the {source} are believed"
+            message = f"the {source} place rank {moved[0]} elsewhere than its number does; the {source} are used"
             warnings.append(TraceWarning("layout_conflict", message, count=len(moved)))
     elif len(full) == world_size:
-        message = f"the {source} give dp {seen['dp']} x pp {seen['pp']} x tp {seen['tp']} in a job of {world_size}"
+        message = (
+            f"the {source} give dp {seen['dp']} x pp {seen['pp']} x tp {seen['tp']} in a job of {world_size} ranks"
+        )
         warnings.append(TraceWarning("layout_conflict", message))
     experts = [place["ep"] for place in places.values() if "ep" in place]
-    known = None if sizes["dp"] is None or sizes["tp"] is None else sizes["dp"] * sizes["tp"]
-    expert_size = known if any(experts) else (1 if experts else None)
-    return Layout({**sizes, "ep": expert_size}, full, source), warnings
+    return JobLayout({**sizes, "ep": _expert_size(experts, sizes)}, full, source), warnings
+
+
+def _same_place(places: Coordinates) -> tuple[int, int, str] | None:
+    """Return the first two ranks that claim one place, and that place in words; None where there are none."""
+    taken: dict[tuple[int, ...], int] = {}
+    for rank, place in sorted(places.items()):
+        key = tuple(place[axis] for axis in AXES)
+        if key in taken:
+            return taken[key], rank, " ".join(f"{axis}{place[axis]}" for axis in AXES)
+        taken[key] = rank
+    return None
+
+
+def _expert_size(experts: Sequence[int], sizes: Mapping[str, int | None]) -> int | None:
+    """Size of the expert-parallel groups, from the ranks' places in them: they span dp and tp."""
+    if any(experts):
+        return None if sizes["dp"] is None or sizes["tp"] is None else sizes["dp"] * sizes["tp"]
+    return 1 if experts else None
 
 
 def _possible(
@@ -142,14 +155,14 @@ def _possible(
 ) -> dict[str, int | None]:
     """Sizes where ranks are missing: those on which all layouts agree that number the ranks at hand as they are."""
     divisors = [size for size in range(1, world_size + 1) if world_size % size == 0]
-    found = []
+    possible = []
     for data, stages in product(divisors, repeat=2):
         tensor, rest = divmod(world_size, data * stages)
         sizes = {"dp": data, "pp": stages, "tp": tensor}
         fits = not rest and all(sizes[axis] >= seen[axis] and stated.get(axis) in (None, sizes[axis]) for axis in AXES)
         if fits and all(_number(place, sizes) == rank for rank, place in full.items()):
-            found.append(sizes)
-    agreed = {axis: {sizes[axis] for sizes in found} for axis in AXES}
+            possible.append(sizes)
+    agreed = {axis: {sizes[axis] for sizes in possible} for axis in AXES}
     return {axis: next(iter(sizes)) if len(sizes) == 1 else None for axis, sizes in agreed.items()}
 
 
@@ -157,7 +170,7 @@ def _number(place: Mapping[str, int], sizes: Mapping[str, int]) -> int:
     return (place["dp"] * sizes["pp"] + place["pp"]) * sizes["tp"] + place["tp"]
 
 
-def _numbered(members: Sequence[Member], sizes: dict[str, int | None], source: str) -> Layout:
+def _numbered(members: Sequence[Member], sizes: dict[str, int | None], source: str) -> JobLayout:
     tensor, stages = sizes["tp"] or 1, sizes["pp"] or 1
     coordinates = {
         member.rank: {
@@ -167,39 +180,43 @@ def _numbered(members: Sequence[Member], sizes: dict[str, int | None], source: s
         }
         for member in members
     }
-    return Layout(sizes, coordinates, source)
+    return JobLayout(sizes, coordinates, source)
 
 
 def _from_groups(members: Sequence[Member], world_size: int) -> dict[str, int | None] | None:
     """Sizes from process groups whose description names the axis (`tp`, `mesh_pp`, `DATA_PARALLEL_GROUP`)."""
-    found: dict[str, int] = {}
-    for member in members:
-        for group in member.trace.metadata.distributed.get("pg_config") or ():
-            if not isinstance(group, dict) or not isinstance(group.get("pg_size"), int):
-                continue
-            described = str(group.get("pg_desc") or "")
-            axis = next((axis for axis, pattern in _DESCRIBED if pattern.search(described)), None)
-            if axis is not None:
-                size: int = group["pg_size"]
-                found[axis] = max(found.get(axis, 1), size)
-    if not found:
+    stated = _stated_sizes(members)
+    if not stated:
         return None
-    known = 1
-    for size in found.values():
-        known *= size
-    left = [axis for axis in AXES if axis not in found]
+    known = prod(stated.values())
+    left = [axis for axis in AXES if axis not in stated]
     if world_size % known or (known != world_size and not left):
         return None
-    if known == world_size or len(left) == 1:
-        rest = dict.fromkeys(left, 1) if known == world_size else {left[0]: world_size // known}
-        return {**found, **rest, "ep": None}
-    return {**found, **dict.fromkeys(left), "ep": None}
+    rest: dict[str, int | None] = dict.fromkeys(left)
+    if known == world_size:
+        rest = dict.fromkeys(left, 1)
+    elif len(left) == 1:
+        rest = {left[0]: world_size // known}
+    return {**stated, **rest, "ep": None}
+
+
+def _stated_sizes(members: Sequence[Member]) -> dict[str, int]:
+    """Sizes of the process groups that name their axis, the largest of each."""
+    sizes: dict[str, int] = {}
+    for group in (one for member in members for one in member.trace.metadata.distributed.get("pg_config") or ()):
+        if not isinstance(group, dict) or not isinstance(group.get("pg_size"), int):
+            continue
+        described = str(group.get("pg_desc") or "")
+        axis = next((axis for axis, pattern in _DESCRIBED if pattern.search(described)), None)
+        if axis is not None:
+            sizes[axis] = max(sizes.get(axis, 1), group["pg_size"])
+    return sizes
 
 
 def _from_kernels(members: Sequence[Member], world_size: int, events: pl.DataFrame) -> dict[str, int | None] | None:
     """Sizes from what the ranks run: all-reduces inside blocks mean tensor parallel, send and receive a pipeline.
 
-    Tensor-parallel groups are the largest blocks of ranks whose all-reduces end together. Nothing is told where both
+    Tensor-parallel groups are the largest blocks of ranks whose all-reduces end together. Nothing is said where both
     data and tensor parallel could explain the same kernels.
     """
     if world_size == 1:
@@ -211,30 +228,28 @@ def _from_kernels(members: Sequence[Member], world_size: int, events: pl.DataFra
         passes=(pl.col("kind") == "send_recv").any(),
         computes_experts=pl.col("role").cast(pl.String).is_in(["moe_gate_up", "moe_down"]).any(),
         embeds=(pl.col("role").cast(pl.String) == "embedding").any(),
-        samples=(pl.col("role").cast(pl.String) == "lm_head").any(),
     )
     some = {name: bool(facts[name].any()) for name in facts.columns if name != "rank"}
-    # NCCL runs an all-to-all as grouped sends and receives: beside experts that is no pipeline.
-    pipeline = some["passes"] and not (
-        some["computes_experts"] and bool(facts["passes"].all() and facts["embeds"].all())
-    )
-    experts = 1 if not some["computes_experts"] else None
-    if pipeline:
+    if _is_pipeline(facts):
         return _pipeline_sizes(facts, world_size, reduces=some["reduces"], whole=len(members) == world_size)
-    if some["reduces"]:
-        tensor = size_ending_together(events.filter(pl.col("kind") == "all_reduce", inside), world_size)
-        if tensor is None:
-            return None
-        if tensor < world_size or not some["exchanges"]:
-            return {
-                "dp": world_size // tensor,
-                "pp": 1,
-                "tp": tensor,
-                "ep": world_size if some["exchanges"] else experts,
-            }
-    if (some["exchanges"] or some["passes"]) and not some["reduces"]:
-        return {"dp": world_size, "pp": 1, "tp": 1, "ep": world_size}
-    return None
+    spread_out: dict[str, int | None] = {"dp": world_size, "pp": 1, "tp": 1, "ep": world_size}
+    if not some["reduces"]:
+        return spread_out if some["exchanges"] or some["passes"] else None
+    tensor = size_ending_together(events.filter(pl.col("kind") == "all_reduce", inside), world_size)
+    if tensor is None or (tensor == world_size and some["exchanges"]):
+        return None
+    experts = world_size if some["exchanges"] else None if some["computes_experts"] else 1
+    return {"dp": world_size // tensor, "pp": 1, "tp": tensor, "ep": experts}
+
+
+def _is_pipeline(facts: pl.DataFrame) -> bool:
+    """Whether ranks send and receive as pipeline stages do.
+
+    NCCL runs an all-to-all as grouped sends and receives: beside experts, on ranks that all embed, that is not a
+    pipeline.
+    """
+    exchanges = facts["computes_experts"].any() and facts["passes"].all() and facts["embeds"].all()
+    return bool(facts["passes"].any()) and not exchanges
 
 
 def _pipeline_sizes(

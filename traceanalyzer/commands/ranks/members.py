@@ -1,4 +1,4 @@
-"""Which traces stand for which rank: one trace a rank, with what was left out and why."""
+"""Which traces stand for which rank: one trace per rank, with what was left out and why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Member:
     Attributes:
         rank: its number in the job.
         trace: its profile.
-        device: the device of that profile that is looked at; null in a CPU-only trace.
+        device: the device of that profile that is looked at; None in a CPU-only trace.
     """
 
     rank: int
@@ -39,7 +39,7 @@ class Membership:
     """The ranks to analyse, in ascending order, and what stands against the choice.
 
     Attributes:
-        members: one trace a rank.
+        members: one trace per rank.
         world_size: ranks of the job, missing ones included.
         missing: ranks without a trace.
     """
@@ -51,14 +51,14 @@ class Membership:
 
 
 def membership(traces: TraceSet) -> Membership:
-    """Choose one trace a rank.
+    """Choose one trace per rank.
 
     Traces that were not recorded at the same time belong to different profiles: the profile with the most ranks
     is taken, of equal ones the latest. Where two traces of one profile claim the same rank, the first is taken.
     Traces of unknown rank are left out, unless there is only one trace.
 
     Raises:
-        TraceError: no trace tells its rank, and there are several.
+        TraceError: no trace states its rank, and there are several.
     """
     given = tuple(traces)
     if len(given) == 1:
@@ -68,16 +68,16 @@ def membership(traces: TraceSet) -> Membership:
     if not known:
         raise TraceError(
             given[0].metadata.source.path if given else "(no trace)",
-            "no trace tells its rank (neither distributedInfo nor the file name): name the files rank0..., rank1...",
+            "no trace states its rank, in distributedInfo or its file name: name the files rank0..., rank1...",
         )
-    profile, told = _one_profile(known)
-    warnings += told
-    chosen, told = _one_each(profile)
-    warnings += told
+    profile, odd = _one_profile(known)
+    warnings += odd
+    chosen, odd = _one_each(profile)
+    warnings += odd
     members = []
     for trace in chosen:
-        device, told = _device(trace)
-        warnings += told
+        device, odd = _device(trace)
+        warnings += odd
         members.append(Member(trace.rank or 0, trace, device))
     ranks = {member.rank for member in members}
     size = traces.world_size
@@ -86,12 +86,12 @@ def membership(traces: TraceSet) -> Membership:
 
 
 def _single(trace: Trace, traces: TraceSet) -> Membership:
-    """A lone trace: its devices are taken for ranks where one process drove several."""
+    """A lone trace: its devices count as ranks where one process drove several."""
     devices = _devices(trace)
     if len(devices) > 1:
         warning = TraceWarning(
             "devices_as_ranks",
-            f"one trace with {len(devices)} devices: each device is taken for a rank of its own",
+            f"one trace with {len(devices)} devices: each device counts as a rank",
             source=trace.metadata.source.path,
             count=len(devices),
         )
@@ -102,7 +102,7 @@ def _single(trace: Trace, traces: TraceSet) -> Membership:
 
 
 def _unknown(trace: Trace) -> TraceWarning:
-    message = "left out: neither distributedInfo nor the file name tells its rank"
+    message = "left out: its rank is unknown, as neither distributedInfo nor the file name states it"
     return TraceWarning("rank_unknown", message, source=trace.metadata.source.path)
 
 
@@ -120,19 +120,10 @@ def _one_profile(traces: list[Trace]) -> tuple[list[Trace], list[TraceWarning]]:
     """Split traces that were recorded at different times, where ranks would otherwise occur twice."""
     ranks = [trace.rank for trace in traces]
     based = all(trace.metadata.base_time_ns is not None for trace in traces)
-    if len(set(ranks)) == len(ranks) or not based:
+    profiles = _recorded_together(traces) if based and len(set(ranks)) < len(ranks) else []
+    if len(profiles) < 2:
         return traces, []
-    windows = {id(trace): _window(trace) for trace in traces}
-    profiles: list[list[Trace]] = []
-    reached = None
-    for trace in sorted(traces, key=lambda trace: windows[id(trace)]):
-        start, end = windows[id(trace)]
-        if reached is None or start > reached:
-            profiles.append([])
-        profiles[-1].append(trace)
-        reached = end if reached is None else max(reached, end)
-    if len(profiles) == 1:
-        return traces, []
+    # The most ranks, of equal ones the latest.
     best = max(range(len(profiles)), key=lambda i: (len({trace.rank for trace in profiles[i]}), i))
     left_out = [trace for i, profile in enumerate(profiles) if i != best for trace in profile]
     names = ", ".join(trace.metadata.source.path for trace in left_out[:8])
@@ -144,6 +135,20 @@ def _one_profile(traces: list[Trace]) -> tuple[list[Trace], list[TraceWarning]]:
     )
     keep = {id(trace) for trace in profiles[best]}
     return [trace for trace in traces if id(trace) in keep], [warning]
+
+
+def _recorded_together(traces: list[Trace]) -> list[list[Trace]]:
+    """Group traces whose recordings overlap in time, in order of time."""
+    windows = {id(trace): _window(trace) for trace in traces}
+    profiles: list[list[Trace]] = []
+    reached = None
+    for trace in sorted(traces, key=lambda trace: windows[id(trace)]):
+        start, end = windows[id(trace)]
+        if reached is None or start > reached:
+            profiles.append([])
+        profiles[-1].append(trace)
+        reached = end if reached is None else max(reached, end)
+    return profiles
 
 
 def _one_each(traces: Iterable[Trace]) -> tuple[list[Trace], list[TraceWarning]]:

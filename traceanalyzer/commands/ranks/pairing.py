@@ -1,4 +1,4 @@
-"""The k-th collective of a group on every rank is one call: how calls are told across ranks.
+"""The k-th collective of a group on every rank is one call: how calls are matched across ranks.
 
 Calls are counted within steps, so that an event the profiler lost shifts nothing beyond its step. Steps are matched by
 the ends of their collectives, because recordings need not start in the same step on all ranks.
@@ -6,30 +6,25 @@ the ends of their collectives, because recordings need not start in the same ste
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from traceanalyzer.commands.ranks.result import PairedCall, UnpairedRow
+from traceanalyzer.declare import frame_schema
+
 FloatArray = npt.NDArray[np.float64]
 
 SEARCHED_SHIFTS = 8
-"""Steps by which recordings may start apart, beyond what their clocks tell."""
+"""Steps by which recordings may start apart, beyond what their clocks tell; chosen, not fitted."""
 
 SLACK_NS = 300
-"""Variation of ends that tells nothing."""
+"""Variation of ends that means nothing; chosen, not fitted."""
 
-PAIRED_SCHEMA: dict[str, pl.DataType] = {
-    "group": pl.Categorical(),  # ranks as JSON text
-    "kind": pl.Categorical(),
-    "call": pl.UInt32(),  # unique over all groups and kinds; in order of time within each
-    "rank": pl.Int32(),
-    "start_ns": pl.Int64(),
-    "dur_ns": pl.Int64(),
-    "counts": pl.Boolean(),  # in complete steps that are no dummies, on every rank
-    "bytes": pl.Int64(),
-    "event": pl.UInt32(),  # row of the frame of events
-}
-"""One row a call and rank; every call has a row for each rank of its group that is at hand."""
+PAIRED_SCHEMA = frame_schema(PairedCall)
+"""One row per call and rank; every call has a row for each rank of its group that is at hand."""
 
 
 def pair(calls: pl.DataFrame, *, clocks_agree: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -40,16 +35,20 @@ def pair(calls: pl.DataFrame, *, clocks_agree: bool) -> tuple[pl.DataFrame, pl.D
         clocks_agree: whether start_ns can be compared across ranks (up to small offsets).
 
     Returns:
-        Columns of PAIRED_SCHEMA, and the calls left without partner: group, kind, rank, calls.
+        Columns of ``PairedCall``, and the calls left without a partner, in columns of ``UnpairedRow``.
     """
+    if calls.is_empty():
+        return pl.DataFrame(schema=PAIRED_SCHEMA), pl.DataFrame(schema=frame_schema(UnpairedRow))
     # A series is one kind of collective of one group; a number for it keeps the windows below cheap.
     series = calls.select("group", "kind").unique().sort("group", "kind").with_row_index("series")
     placed = _placed_in_steps(calls.join(series, on=["group", "kind"]).sort("rank", "start_ns").drop("group", "kind"))
+    # Recordings may start in different steps: bring each rank's steps to the numbers of the reference rank.
     shifts = _shifts(placed, clocks_agree=clocks_agree)
     keyed = placed.join(shifts, on=["series", "rank"], how="left").with_columns(
         slot=pl.col("slot") + pl.col("shift").fill_null(0)
     )
     numbered = _numbered(keyed)
+    # A call is whole when every rank of its series has it; the others stay without a partner.
     size = numbered.group_by("series").agg(members=pl.col("rank").n_unique())
     whole = (
         numbered.filter(pl.col("k").is_not_null())
@@ -112,31 +111,50 @@ def _dense(steps: pl.DataFrame) -> FloatArray:
     return dense
 
 
+class ShiftFit(NamedTuple):
+    """How well a shift of one rank's steps fits; smaller is better, in this order.
+
+    Attributes:
+        spread: mean distance of the steps' differences from their median, ns: how unlike the steps vary.
+        level: size of that median, ns: how far apart the clocks would be.
+        size: steps shifted.
+        shift: the shift.
+    """
+
+    spread: float
+    level: float
+    size: int
+    shift: int
+
+
 def _best_shift(reference: FloatArray, own: FloatArray, *, clocks_agree: bool) -> int:
     """The shift that makes step i of one rank end like step i + shift of the reference."""
+    # Recordings may begin together, end together, or a few steps apart; clocks that agree tell about where.
     candidates = {0, len(reference) - len(own)}
     candidates.update(range(-SEARCHED_SHIFTS, SEARCHED_SHIFTS + 1))
     if clocks_agree:
         first = int(np.flatnonzero(~np.isnan(own))[0])
         nearest = int(np.nanargmin(np.abs(reference - own[first])))
         candidates.update(range(nearest - first - 2, nearest - first + 3))
+    # A shift that leaves less than 60 % of the shorter recording in common is not looked at (chosen, not fitted).
     least = max(1, -(-6 * min(len(own), len(reference)) // 10))
-    ranked = []
+    fits = []
     for shift in candidates:
         apart = _apart(reference, own, shift)
         if len(apart) >= least:
             middle = float(np.median(apart))
-            ranked.append((float(np.mean(np.abs(apart - middle))), abs(middle), abs(shift), shift))
-    if not ranked:
+            fits.append(ShiftFit(float(np.mean(np.abs(apart - middle))), abs(middle), abs(shift), shift))
+    if not fits:
         return 0
     # Steps vary in length: the right shift is the one under which they vary alike, whatever the clocks say.
-    limit = 2 * min(ranked)[0] + SLACK_NS
-    alike = [(level, size, shift) for spread, level, size, shift in ranked if spread <= limit]
-    level, _, shift = min(alike)
+    limit = 2 * min(fits).spread + SLACK_NS
+    alike = [fit for fit in fits if fit.spread <= limit]
+    best = min(alike, key=lambda fit: (fit.level, fit.size, fit.shift))
+    # Steps of equal length fit under every shift: then clocks decide, where they are surely less than a step apart.
     period = float(np.nanmedian(np.diff(reference))) if len(reference) > 1 else np.nan
-    if len(alike) == 1 or (clocks_agree and (np.isnan(period) or level <= period / 4)):
-        return shift
-    return min((size, shift) for _, size, shift in alike)[1]
+    if len(alike) == 1 or (clocks_agree and (np.isnan(period) or best.level <= period / 4)):
+        return best.shift
+    return min(alike, key=lambda fit: (fit.size, fit.shift)).shift
 
 
 def _apart(reference: FloatArray, own: FloatArray, shift: int) -> FloatArray:

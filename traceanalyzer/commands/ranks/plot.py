@@ -1,4 +1,4 @@
-"""Ranks side by side: a bar a rank, split into computing, communication that nothing hides, and idling."""
+"""Ranks side by side: a bar per rank, split into computing, communication that nothing hides, and idling."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PARTS = (
 NUMBERS_FIT = 40
 
 
-def time_by_rank(found: RankComparison) -> Figure:
+def time_by_rank(comparison: RankComparison) -> Figure:
     """Draw where each rank's recorded time went."""
     from matplotlib.ticker import FuncFormatter
 
     with style.styled():
-        rows = found.per_rank
+        rows = comparison.per_rank
         figure = style.new_figure(1.6 + min(0.34 * rows.height, 10.0))
         axes = figure.add_subplot()
         axes.set_title("Where each rank's time goes")

@@ -1,4 +1,4 @@
-"""The device events of all ranks in one frame, on one clock, with communication told apart."""
+"""The device events of all ranks in one frame, on one clock, with communication recognised."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ EVENT_COLUMNS: dict[str, pl.DataType] = {
     "dur_ns": pl.Int64(),
     "name": pl.Categorical(),
     "is_kernel": pl.Boolean(),  # false for copies and memsets
-    "step": pl.Int32(),  # of its rank; null outside of steps
+    "step": pl.Int32(),  # of its rank; null outside steps
     "whole": pl.Boolean(),  # in a complete step
-    "counts": pl.Boolean(),  # in a complete step that is no dummy
+    "counts": pl.Boolean(),  # in a complete step that is not a dummy
     "block": pl.Int32(),
     "role": pl.Categorical(),
     "is_comm": pl.Boolean(),
-    "kind": pl.String(),  # one of kinds.COLLECTIVES; null for what is no communication
+    "kind": pl.String(),  # a kind of names.collectives; null for other kernels
     "direction": pl.String(),  # send or recv, where known
     "members": pl.String(),  # ranks of the process group as JSON text, where the trace gives them
     "group_size": pl.Int32(),
     "peer": pl.Int32(),  # the other rank of a point-to-point transfer, where known
     "bytes": pl.Int64(),  # message size, the larger side
 }
-"""One row a device event of any rank; in CPU-only traces a leaf op, or the run of a collective on its own thread."""
+"""One row per device event of any rank; in CPU-only traces a leaf op, or the run of a collective on its own thread."""
 
 _NO_ARGUMENTS: dict[str, Any] = {
     "kind": None,
@@ -126,16 +126,16 @@ def _readings(events: pl.DataFrame) -> pl.DataFrame:
 def _reading(name: str, extra: str | None, dims: str | None, types: str | None) -> dict[str, Any]:
     arguments = _arguments(extra)
     stated = arguments.get("Collective name")
-    found = collective(name, stated if isinstance(stated, str) else None)
-    if found is None:
+    call = collective(name, stated if isinstance(stated, str) else None)
+    if call is None:
         return _NO_ARGUMENTS
     size = _integer(arguments.get("Group size"))
     return {
-        "kind": found.kind,
-        "direction": found.direction,
+        "kind": call.kind,
+        "direction": call.direction,
         "members": _ranks(arguments.get("Process Group Ranks"), size),
         "group_size": size,
-        "peer": _integer(arguments.get("Dst Rank" if found.direction == "send" else "Src Rank")),
+        "peer": _integer(arguments.get("Dst Rank" if call.direction == "send" else "Src Rank")),
         "bytes": _message_bytes(arguments) or _tensor_bytes(dims, types),
     }
 
@@ -157,7 +157,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _ranks(value: Any, size: int | None) -> str | None:
-    """The group's ranks as JSON text; null where the profiler shortened the list."""
+    """The group's ranks as JSON text; None where the profiler shortened the list."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

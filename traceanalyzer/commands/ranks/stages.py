@@ -1,4 +1,4 @@
-"""A pipeline: the layers of each stage, and the share of its cycle that a stage computes nothing for a step."""
+"""A pipeline: the layers of each stage, and the share of a cycle in which a stage computes nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from traceanalyzer.commands.ranks.job_layout import Layout
+from traceanalyzer.commands.ranks.job_layout import JobLayout
 from traceanalyzer.commands.ranks.members import Member
 from traceanalyzer.intervals import union_ns
 from traceanalyzer.segment import segment
@@ -15,11 +15,11 @@ from traceanalyzer.segment import segment
 
 @dataclass(frozen=True, eq=False)
 class Pipeline:
-    """How the stages of a pipeline work together. Times in ns a step.
+    """How the stages of a pipeline work together. Times in ns per step.
 
     Attributes:
-        layers: transformer blocks of each stage; null where the ranks of a stage disagree or none is at hand.
-        total_layers: their sum; null where one, or the number of stages, is unknown.
+        layers: transformer blocks of each stage; None where the ranks of a stage disagree or none is at hand.
+        total_layers: their sum; None where one, or the number of stages, is unknown.
         bubble_share: of all stages' time, the share in which they neither work nor transfer; collectives within a
             stage count as its work.
         stages: stage, ranks, layers, cycle_ns (from one step's start to the next), work_ns, transfer_ns, wait_ns
@@ -35,8 +35,8 @@ class Pipeline:
 
 
 def layers_of(members: Sequence[Member]) -> dict[int, int | None]:
-    """Transformer blocks of each rank: the most common count over its complete steps; null where none was found."""
-    found: dict[int, int | None] = {}
+    """Transformer blocks of each rank: the most common count over its complete steps; None where none was found."""
+    layers: dict[int, int | None] = {}
     for member in members:
         steps = segment(member.trace).steps.filter(
             "complete",
@@ -45,17 +45,17 @@ def layers_of(members: Sequence[Member]) -> dict[int, int | None]:
             pl.col("blocks") > 0,
         )
         common = steps.group_by("blocks").len().sort(["len", "blocks"], descending=True)
-        found[member.rank] = None if common.is_empty() else int(common["blocks"][0])
-    return found
+        layers[member.rank] = None if common.is_empty() else int(common["blocks"][0])
+    return layers
 
 
 def find_pipeline(
-    events: pl.DataFrame, transfers: pl.DataFrame, layout: Layout, layers: dict[int, int | None]
+    events: pl.DataFrame, transfers: pl.DataFrame, layout: JobLayout, layers: dict[int, int | None]
 ) -> Pipeline | None:
-    """Measure a pipeline; null where the job has a single stage.
+    """Measure a pipeline; None where the job has a single stage.
 
     Args:
-        events: columns of events.EVENT_COLUMNS, sorted by rank and start.
+        events: columns of rank_events.EVENT_COLUMNS, sorted by rank and start.
         transfers: paired sends and receives as waiting.split returns them.
         layout: of the job.
         layers: transformer blocks of each rank.
@@ -93,8 +93,8 @@ def find_pipeline(
 
 
 def _agreed(counts: list[int | None]) -> int | None:
-    found = {count for count in counts if count is not None}
-    return found.pop() if len(found) == 1 else None
+    known = {count for count in counts if count is not None}
+    return known.pop() if len(known) == 1 else None
 
 
 def _mean_bubble(stages: pl.DataFrame) -> float | None:
@@ -104,7 +104,7 @@ def _mean_bubble(stages: pl.DataFrame) -> float | None:
 
 
 def _cycles(events: pl.DataFrame, transfers: pl.DataFrame) -> pl.DataFrame:
-    """One row a rank and whole step: cycle, work (any kernel but sends and receives), transfer and waiting in ns.
+    """One row per rank and whole step: cycle, work (kernels other than send and receive), transfer and waiting in ns.
 
     A cycle reaches from the first event of a step to the first of the next one. The last step has no next one: it
     counts only where a rank has no other, and then reaches to the last event of all ranks.

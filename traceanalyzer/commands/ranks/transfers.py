@@ -6,10 +6,10 @@ import json
 
 import polars as pl
 
-from traceanalyzer.commands.ranks.job_layout import Layout
+from traceanalyzer.commands.ranks.job_layout import JobLayout
 
 
-def pipeline_transfers(calls: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+def pipeline_transfers(calls: pl.DataFrame, layout: JobLayout) -> pl.DataFrame:
     """Give every send and receive its pair of ranks.
 
     A stage receives from the stage before it and sends to the one after it. Where the trace does not say which kernel
@@ -27,6 +27,7 @@ def pipeline_transfers(calls: pl.DataFrame, layout: Layout) -> pl.DataFrame:
     for chain in chains:
         stages = {rank: layout.coordinates[rank]["pp"] for rank in chain}
         by_stage = {stage: rank for rank, stage in stages.items()}
+        # From the first stage on: what a stage sends tells how many kernels of the next one receive.
         sent = 0
         for stage in range(layout.size("pp")):
             rank = by_stage.get(stage)
@@ -48,7 +49,7 @@ def pipeline_transfers(calls: pl.DataFrame, layout: Layout) -> pl.DataFrame:
 
 
 def _directed(own: pl.DataFrame, stage: int, stages: int, *, received: int) -> pl.DataFrame:
-    """Fill in directions that the trace does not tell."""
+    """Fill in directions that the trace does not state."""
     last = stage == stages - 1
     in_step = pl.int_range(pl.len()).over("step")
     if stage == 0:

@@ -1,339 +1,269 @@
-"""The comparison of ranks as the contract's JSON and as text."""
+"""The comparison of ranks as a JSON document and as text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import polars as pl
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from traceanalyzer.commands.ranks.compute import RankComparison
-from traceanalyzer.commands.ranks.hta import SecondOpinion
-from traceanalyzer.commands.ranks.rank_findings import Finding, findings, layout_words
+from traceanalyzer.commands.ranks.members import Member
+from traceanalyzer.commands.ranks.rank_findings import findings, layout_words
+from traceanalyzer.commands.ranks.result import (
+    ClockAlignment,
+    CollectiveCalls,
+    ExpertLoad,
+    LateCause,
+    LayoutSizes,
+    PipelineStage,
+    PipelineTimes,
+    RankDummies,
+    RankPlace,
+    RanksDocument,
+    RankTime,
+    SecondOpinion,
+    SkippedFile,
+    UnpairedCalls,
+)
 from traceanalyzer.commands.ranks.waiting import bus_gbps
+from traceanalyzer.declare import Part, columns, part_of, rows_of
 from traceanalyzer.hardware import recognise
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.show.part_table import part_table
 from traceanalyzer.show.terminal import table
 from traceanalyzer.trace import TraceSet
-from traceanalyzer.wording import (
-    duration,
-    duration_us,
-    percent,
-    plural,
-    us,
-    visible,
-)
+from traceanalyzer.wording import duration, duration_us, percent, plural, visible
 
-Table: TypeAlias = tuple[tuple[str, ...], list[tuple[str, ...]]]
-"""Headings and rows."""
-
-SCHEMA = "traceanalyzer/ranks/1"
-CSV_COLUMNS = (
-    "rank",
-    "dp",
-    "pp",
-    "tp",
-    "stage",
-    "layers",
-    "span_us",
-    "compute_us",
-    "comm_us",
-    "exposed_comm_us",
-    "exposed_copy_us",
-    "idle_us",
-    "wait_us",
-    "steps",
-)
+AXES = ("dp", "pp", "tp")
+TIMES = ("compute_us", "exposed_comm_us", "wait_us", "idle_us", "span_us")
+UNKNOWN = dict.fromkeys((*AXES, "layers", "role"), "-") | {"kernel": "(idle: launched late)"}
+SKIPPED_SHOWN = 4
+"""Files without a trace that are named."""
 
 
 def document(
-    traces: TraceSet, found: RankComparison, warnings: Iterable[TraceWarning], hta: SecondOpinion | None = None
-) -> dict[str, Any]:
+    traces: TraceSet,
+    comparison: RankComparison,
+    warnings: Iterable[TraceWarning],
+    opinion: SecondOpinion | None = None,
+) -> RanksDocument:
     """Return the JSON document of ``ranks``."""
-    return {
-        "schema": SCHEMA,
-        "ranks": found.ranks,
-        "missing": list(found.membership.missing),
-        "world_size": found.membership.world_size,
-        "layout": {axis: found.layout.sizes.get(axis) for axis in ("tp", "pp", "dp", "ep")},
-        "layout_source": found.layout.source,
-        "table": [_place(found, traces, rank) for rank in found.ranks],
-        "skipped": [asdict(source) for source in traces.sources if source.skipped],
-        "clocks": {
-            "method": found.clocks.method,
-            "residual_us": us(found.clocks.residual_ns),
-            "calls": found.clocks.calls,
-            "offsets_us": {str(rank): us(offset) for rank, offset in found.clocks.offsets_ns.items()},
-            "unaligned": list(found.clocks.unaligned),
-        },
-        "collectives": collectives(found),
-        "causes": [
-            {
-                "ranks": json.loads(row["group"]),
-                "late_rank": row["rank"],
-                "kernel": row["name"],
-                "role": row["role"],
-                "calls": row["calls"],
-                "extra_us": us(row["extra_ns"]),
-                "own_us": us(row["own_ns"]),
-                "others_us": us(row["others_ns"]),
-                "wait_us": us(row["wait_ns"]),
-            }
-            for row in found.causes.iter_rows(named=True)
-        ],
-        "unpaired": [
-            {"kind": row["kind"], "ranks": json.loads(row["group"]), "rank": row["rank"], "calls": row["calls"]}
-            for row in found.unpaired.iter_rows(named=True)
-        ],
-        "per_rank": per_rank(found),
-        "experts": _experts(found),
-        "pipeline": _pipeline(found),
-        "dummy_steps": [
-            {
-                "rank": row["rank"],
-                "steps": row["steps"],
-                "dummy_steps": row["dummy_steps"],
-                "dummy_us": us(row["dummy_ns"]),
-            }
-            for row in found.dummies.iter_rows(named=True)
-        ],
-        "findings": [_finding(finding) for finding in findings(found)],
-        "hta": None if hta is None else hta.to_dict(),
-        "warnings": [warning.to_dict() for warning in warnings],
-    }
+    clocks, layout = comparison.clocks, comparison.layout
+    return RanksDocument(
+        ranks=comparison.ranks,
+        missing=list(comparison.membership.missing),
+        world_size=comparison.membership.world_size,
+        layout=LayoutSizes(**{axis: layout.sizes.get(axis) for axis in ("tp", "pp", "dp", "ep")}),
+        layout_source=layout.source,
+        table=[_place(comparison, traces, member) for member in comparison.members],
+        skipped=[part_of(SkippedFile, source) for source in traces.sources if source.skipped],
+        clocks=part_of(ClockAlignment, clocks, offsets_us=_by_rank(clocks.offsets_ns)),
+        collectives=collectives(comparison),
+        causes=late_causes(comparison),
+        unpaired=rows_of(UnpairedCalls, _with_ranks(comparison.unpaired)),
+        per_rank=per_rank(comparison),
+        experts=_experts(comparison),
+        pipeline=_pipeline(comparison),
+        dummy_steps=rows_of(RankDummies, comparison.dummies),
+        findings=list(findings(comparison)),
+        hta=opinion,
+        warnings=list(warnings),
+    )
 
 
-def per_rank(found: RankComparison) -> list[dict[str, Any]]:
-    """Return the rows of the table of ranks."""
-    waited = {row["rank"]: row for row in found.per_step.iter_rows(named=True)}
-    waiting = dict(found.calls.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows())
+def _by_rank(times_ns: Mapping[int, int]) -> dict[str, float]:
+    """Return times of ranks in µs, as JSON has them."""
+    return {str(rank): ns / 1000 for rank, ns in times_ns.items()}
+
+
+def _with_ranks(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with the ranks of ``group`` as a list."""
+    return frame.with_columns(ranks=pl.col("group").cast(pl.String).str.json_decode(pl.List(pl.Int64)))
+
+
+def _place(comparison: RankComparison, traces: TraceSet, member: Member) -> RankPlace:
+    place = comparison.layout.coordinates.get(member.rank, {})
+    metadata = member.trace.metadata
+    return RankPlace(
+        rank=member.rank,
+        **{axis: place.get(axis) for axis in AXES},
+        ep=(metadata.parallel or {}).get("ep"),
+        rank_source=metadata.rank_source,
+        source=member.path,
+        duplicates=sum(trace.rank == member.rank for trace in traces) - 1 if len(traces) > 1 else 0,
+    )
+
+
+def per_rank(comparison: RankComparison) -> list[RankTime]:
+    """Return how each rank spends its time."""
+    steps = dict(comparison.per_step.select("rank", "steps").iter_rows())
+    waiting = dict(comparison.calls.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows())
     rows = []
-    for row in found.per_rank.iter_rows(named=True):
-        place = found.layout.coordinates.get(row["rank"], {})
-        rows.append(
-            {
-                "rank": row["rank"],
-                "dp": place.get("dp"),
-                "pp": place.get("pp"),
-                "tp": place.get("tp"),
-                "compute_us": us(row["compute_ns"]),
-                "comm_us": us(row["comm_ns"]),
-                "exposed_comm_us": us(row["exposed_comm_ns"]),
-                "exposed_copy_us": us(row["exposed_copy_ns"]),
-                "idle_us": us(row["idle_ns"]),
-                "span_us": us(row["span_ns"]),
-                "wait_us": us(waiting.get(row["rank"])),
-                "stage": row["stage"],
-                "layers": row["layers"],
-                "steps": waited[row["rank"]]["steps"],
-            }
-        )
+    for row in comparison.per_rank.iter_rows(named=True):
+        place = comparison.layout.coordinates.get(row["rank"], {})
+        known = {axis: place.get(axis) for axis in AXES} | {"steps": steps[row["rank"]]}
+        rows.append(part_of(RankTime, {**row, **known, "wait_ns": waiting.get(row["rank"])}))
     return rows
 
 
-def _place(found: RankComparison, traces: TraceSet, rank: int) -> dict[str, Any]:
-    place = found.layout.coordinates.get(rank, {})
-    member = next(member for member in found.members if member.rank == rank)
-    parallel = member.trace.metadata.parallel or {}
-    return {
-        "rank": rank,
-        "dp": place.get("dp"),
-        "pp": place.get("pp"),
-        "tp": place.get("tp"),
-        "ep": parallel.get("ep"),
-        "rank_source": member.trace.metadata.rank_source,
-        "source": member.path,
-        "duplicates": sum(trace.rank == rank for trace in traces) - 1 if len(traces) > 1 else 0,
-    }
+def late_causes(comparison: RankComparison) -> list[LateCause]:
+    """Return why ranks arrived late, largest first."""
+    return rows_of(LateCause, _with_ranks(comparison.causes).rename({"rank": "late_rank", "name": "kernel"}))
 
 
-def collectives(found: RankComparison) -> list[dict[str, Any]]:
-    """Return the rows of the table of collectives, times in µs: those with most waiting first."""
-    rows = [_collective(found, row) for row in found.collectives.iter_rows(named=True)]
-    return sorted(rows, key=lambda row: -sum(row["wait_us"].values()))
+def collectives(comparison: RankComparison) -> list[CollectiveCalls]:
+    """Return the collectives by kind and group, those with the most waiting first."""
+    peak = link_gbps(comparison)
+    rows = [_collective(comparison, row, peak) for row in comparison.collectives.iter_rows(named=True)]
+    return sorted(rows, key=lambda row: -sum(row.wait_us.values()))
 
 
-def most_often_late(row: Mapping[str, Any]) -> str | None:
-    """Say which rank was last in most calls of a row of ``collectives``, with its share of them; null for none."""
-    late = max(row["late_rank"], key=row["late_rank"].__getitem__, default=None)
-    return None if late is None else f"rank {late} ({percent(row['late_rank'][late] / row['calls'])})"
-
-
-def _collective(found: RankComparison, row: dict[str, Any]) -> dict[str, Any]:
-    own = found.waits.filter(pl.col("kind") == row["kind"], pl.col("group") == row["group"])
+def _collective(comparison: RankComparison, row: dict[str, Any], peak: float | None) -> CollectiveCalls:
+    own = comparison.waits.filter(pl.col("kind") == row["kind"], pl.col("group") == row["group"])
+    late = own.filter(pl.col("late_calls") > 0)
+    caused = own.filter(pl.col("caused_ns") > 0)
     bandwidth = bus_gbps(row["kind"], row["group"], row["known_bytes"], row["known_ns"])
-    peak = link_gbps(found)
-    return {
-        "kind": row["kind"],
-        "ranks": json.loads(row["group"]),
-        "basis": found.bases.get(row["group"]),
-        "calls": row["calls"],
-        "transfer_us": us(row["transfer_ns"]),
-        "wait_us": {str(rank): us(ns) for rank, ns in own.select("rank", "wait_ns").iter_rows()},
-        "late_rank": {str(rank): n for rank, n in own.select("rank", "late_calls").iter_rows() if n},
-        "caused_wait_us": {str(rank): us(ns) for rank, ns in own.select("rank", "caused_ns").iter_rows() if ns},
-        "bytes": row["known_bytes"] or None,
-        "bus_gbps": bandwidth,
-        "link_gbps": peak,
-        "link_share": bandwidth / peak if bandwidth is not None and peak else None,
-    }
+    return part_of(
+        CollectiveCalls,
+        row,
+        ranks=json.loads(row["group"]),
+        basis=comparison.bases.get(row["group"]),
+        wait_us=_by_rank(dict(own.select("rank", "wait_ns").iter_rows())),
+        late_rank={str(rank): calls for rank, calls in late.select("rank", "late_calls").iter_rows()},
+        caused_wait_us=_by_rank(dict(caused.select("rank", "caused_ns").iter_rows())),
+        bytes=row["known_bytes"] or None,
+        bus_gbps=bandwidth,
+        link_gbps=peak,
+        link_share=bandwidth / peak if bandwidth is not None and peak else None,
+    )
 
 
-def link_gbps(found: RankComparison) -> float | None:
-    """Peak of the link between the GPUs in one direction, GB/s; null where it is unknown or the ranks differ."""
+def most_often_late(late_calls: Mapping[str, int], calls: int) -> str | None:
+    """Say which rank was last in most calls, with its share of them; None where none was late.
+
+    Args:
+        late_calls: by rank, the calls at which it was last.
+        calls: all calls.
+    """
+    late = max(late_calls, key=late_calls.__getitem__, default=None)
+    return None if late is None else f"rank {late} ({percent(late_calls[late] / calls)})"
+
+
+def link_gbps(comparison: RankComparison) -> float | None:
+    """Peak of the link between the GPUs in one direction, GB/s; None where it is unknown or the ranks differ."""
     peaks = set()
-    for member in found.members:
+    for member in comparison.members:
         gpu = recognise(member.trace.metadata.device_properties, member.device).gpu
         peaks.add(gpu.link_gbps if gpu else None)
     return peaks.pop() if len(peaks) == 1 else None
 
 
-def _experts(found: RankComparison) -> dict[str, Any] | None:
-    experts = found.experts
+def _experts(comparison: RankComparison) -> ExpertLoad | None:
+    experts = comparison.experts
     if experts is None:
         return None
     waited = experts.combine_wait_ns
-    return {
-        "per_rank_us": {str(rank): us(ns) for rank, ns in experts.per_rank_ns.items()},
-        "max_over_mean": experts.max_over_mean,
-        "coefficient_of_variation": experts.coefficient_of_variation,
-        "combine_wait_us": None if waited is None else {str(rank): us(ns) for rank, ns in waited.items()},
-        "expert_parallel": experts.parallel,
-    }
+    return part_of(
+        ExpertLoad,
+        experts,
+        per_rank_us=_by_rank(experts.per_rank_ns),
+        combine_wait_us=None if waited is None else _by_rank(waited),
+        expert_parallel=experts.parallel,
+    )
 
 
-def _pipeline(found: RankComparison) -> dict[str, Any] | None:
-    pipeline = found.pipeline
+def _pipeline(comparison: RankComparison) -> PipelineTimes | None:
+    pipeline = comparison.pipeline
     if pipeline is None:
         return None
-    return {
-        "bubble_share": pipeline.bubble_share,
-        "layers_per_stage": list(pipeline.layers),
-        "layers_total": pipeline.total_layers,
-        "cycles": pipeline.steps,
-        "stages": [
-            {
-                "stage": row["stage"],
-                "ranks": row["ranks"],
-                "layers": row["layers"],
-                "cycle_us": us(row["cycle_ns"]),
-                "work_us": us(row["work_ns"]),
-                "transfer_us": us(row["transfer_ns"]),
-                "wait_us": us(row["wait_ns"]),
-                "idle_us": us(row["idle_ns"]),
-                "bubble_share": row["bubble_share"],
-            }
-            for row in pipeline.stages.iter_rows(named=True)
-        ],
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "message": finding.message,
-        "worth_us": us(finding.worth_ns),
-        "worth_share": finding.worth_share,
-    }
-
-
-def render(traces: TraceSet, found: RankComparison, limit: int, width: int, hta: SecondOpinion | None = None) -> Group:
-    """Return the verdict in words, then ranks, collectives and causes."""
-    clocks = found.clocks
-    left = "" if clocks.residual_ns is None else f", ends of a call {duration(clocks.residual_ns)} apart"
-    source = f" ({found.layout.source})" if found.layout.source else ""
-    heading = (
-        f"{plural(len(found.members), 'rank')}, layout {layout_words(found.layout)}{source}; "
-        f"clocks by {clocks.method}{left}"
+    return PipelineTimes(
+        bubble_share=pipeline.bubble_share,
+        layers_per_stage=list(pipeline.layers),
+        layers_total=pipeline.total_layers,
+        cycles=pipeline.steps,
+        stages=rows_of(PipelineStage, pipeline.stages),
     )
-    parts: list[Any] = [Text(heading, style="bold")]
-    parts += [Text(f"  {visible(finding.message)}") for finding in findings(found)]
+
+
+def render(
+    traces: TraceSet, comparison: RankComparison, limit: int, width: int, opinion: SecondOpinion | None = None
+) -> Group:
+    """Return the findings, then ranks, collectives and causes.
+
+    Args:
+        traces: what was compared.
+        comparison: of the ranks.
+        limit: rows shown of each table; 0 shows all.
+        width: of the terminal, in characters.
+        opinion: what HolisticTraceAnalysis says.
+    """
+    parts: list[RenderableType] = [Text(_heading(comparison), style="bold")]
+    parts += [Text(f"  {visible(finding.message)}") for finding in findings(comparison)]
     skipped = [source for source in traces.sources if source.skipped]
-    parts += [Text(f"  skipped {visible(source.path)}: {source.skipped}", style="dim") for source in skipped[:4]]
-    if len(skipped) > 4:
-        parts.append(Text(f"  and {plural(len(skipped) - 4, 'more file')} without a trace", style="dim"))
-    parts += _table(_rank_rows(found), "rank", limit, width)
-    if found.collectives.height:
-        parts += _table(_collective_rows(found), "collective", limit, width)
-    if found.causes.height:
-        parts += _table(_cause_rows(found), "cause", limit, width, name_column=2)
-    if hta is not None:
-        parts += [Text(), Text("HolisticTraceAnalysis", style="bold"), *(Text(f"  {note}") for note in hta.notes)]
-        for columns, rows in hta.tables():
-            parts += [Text(), table(columns, rows[: limit or len(rows)], name_column=None, width=width)]
+    parts += [
+        Text(f"  skipped {visible(source.path)}: {source.skipped}", style="dim") for source in skipped[:SKIPPED_SHOWN]
+    ]
+    if (more := len(skipped) - SKIPPED_SHOWN) > 0:
+        parts.append(Text(f"  and {plural(more, 'more file')} without a trace", style="dim"))
+    axes = [axis for axis in AXES if comparison.layout.size(axis) > 1]
+    parts += _parts(per_rank(comparison), ("rank", *axes, "layers", "steps", *TIMES), "rank", limit, width)
+    parts += _collectives_table(collectives(comparison), limit, width)
+    named = ("kernel", "role", "late_rank", "calls", "extra_us", "wait_us")
+    parts += _parts(late_causes(comparison), named, "cause", limit, width)
+    if opinion is not None:
+        parts += [Text(), Text("HolisticTraceAnalysis", style="bold"), *(Text(f"  {note}") for note in opinion.notes)]
+        for rows in (opinion.temporal, opinion.overlap, opinion.idle, opinion.queue, opinion.critical_path):
+            parts += _parts(
+                rows, [column.name for column in columns(type(rows[0]))] if rows else (), "row", limit, width
+            )
     return Group(*parts)
 
 
-def _table(contents: Table, noun: str, limit: int, width: int, name_column: int | None = None) -> list[Any]:
-    """The first rows, and how many more there are."""
-    columns, rows = contents
-    shown = table(columns, rows[: limit or len(rows)], name_column=name_column, width=width)
-    left = len(rows) - limit if limit else 0
-    note = [Text(f"  and {plural(left, f'more {noun}')} (--limit 0 shows all)")] if left > 0 else []
-    return [Text(), shown, *note]
+def _heading(comparison: RankComparison) -> str:
+    """Say how many ranks there are, their layout, and how their clocks were aligned."""
+    clocks, layout = comparison.clocks, comparison.layout
+    source = f" ({layout.source})" if layout.source else ""
+    left = "" if clocks.residual_ns is None else f", ends of a call {duration(clocks.residual_ns)} apart"
+    aligned = f"; clocks: {clocks.method}{left}" if len(comparison.members) > 1 else ""
+    return f"{plural(len(comparison.members), 'rank')}, layout {layout_words(layout)}{source}{aligned}"
 
 
-def _rank_rows(found: RankComparison) -> Table:
-    axes = [axis for axis in ("dp", "pp", "tp") if found.layout.size(axis) > 1]
-    columns = ("rank", *axes, "layers", "steps", "compute", "exposed comm", "waiting", "idle", "span")
-    rows: list[tuple[str, ...]] = [
+def _parts(rows: Sequence[Part], names: Sequence[str], noun: str, limit: int, width: int) -> list[RenderableType]:
+    """Return a table of the first rows, if there are any, and how many more there are."""
+    if not rows:
+        return []
+    shown = part_table(rows[: limit or None], names, width=width, unknown=UNKNOWN)
+    return [Text(), shown, *_rest(len(rows), noun, limit)]
+
+
+def _rest(count: int, noun: str, limit: int) -> list[RenderableType]:
+    left = count - limit if limit else 0
+    return [Text(f"  and {plural(left, f'more {noun}')} (--limit 0 shows all)")] if left > 0 else []
+
+
+def _collectives_table(rows: Sequence[CollectiveCalls], limit: int, width: int) -> list[RenderableType]:
+    if not rows:
+        return []
+    headings = ("collective", "ranks", "calls", "transfer", "waiting", "last in most calls", "bus GB/s")
+    cells = [
         (
-            str(row["rank"]),
-            *(_text(row[axis]) for axis in axes),
-            _text(row["layers"]),
-            str(row["steps"]),
-            duration_us(row["compute_us"]),
-            duration_us(row["exposed_comm_us"]),
-            duration_us(row["wait_us"]),
-            duration_us(row["idle_us"]),
-            duration_us(row["span_us"]),
+            row.kind,
+            ranks_in_short(row.ranks),
+            f"{row.calls:,}",
+            duration_us(row.transfer_us),
+            duration_us(sum(row.wait_us.values())),
+            most_often_late(row.late_rank, row.calls) or "-",
+            "n/a" if row.bus_gbps is None else f"{row.bus_gbps:.1f}",
         )
-        for row in per_rank(found)
+        for row in rows[: limit or None]
     ]
-    return columns, rows
+    return [Text(), table(headings, cells, name_column=None, width=width), *_rest(len(rows), "collective", limit)]
 
 
-def _collective_rows(found: RankComparison) -> Table:
-    columns = ("collective", "ranks", "calls", "transfer", "waiting", "last in most calls", "bus GB/s")
-    rows: list[tuple[str, ...]] = [
-        (
-            row["kind"],
-            ranks_in_short(row["ranks"]),
-            f"{row['calls']:,}",
-            duration_us(row["transfer_us"]),
-            duration_us(sum(row["wait_us"].values())),
-            most_often_late(row) or "-",
-            "n/a" if row["bus_gbps"] is None else f"{row['bus_gbps']:.1f}",
-        )
-        for row in collectives(found)
-    ]
-    return columns, rows
-
-
-def _cause_rows(found: RankComparison) -> Table:
-    columns = ("late rank", "role", "kernel", "calls", "longer by", "others waited")
-    rows: list[tuple[str, ...]] = [
-        (
-            str(row["rank"]),
-            row["role"] or "-",
-            row["name"] or "(idle: launched late)",
-            str(row["calls"]),
-            duration(row["extra_ns"]),
-            duration(row["wait_ns"]),
-        )
-        for row in found.causes.iter_rows(named=True)
-    ]
-    return columns, rows
-
-
-def ranks_in_short(ranks: list[int]) -> str:
+def ranks_in_short(ranks: Sequence[int]) -> str:
     """The ranks of a group in words, of many only the first and the last."""
     return ", ".join(map(str, ranks)) if len(ranks) <= 4 else f"{ranks[0]}, {ranks[1]}, ... {ranks[-1]} ({len(ranks)})"
-
-
-def _text(value: Any) -> str:
-    return "-" if value is None else str(value)

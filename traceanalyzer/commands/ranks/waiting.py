@@ -17,7 +17,7 @@ LATE_NS = 100
 
 
 def split(paired: pl.DataFrame) -> pl.DataFrame:
-    """Add transfer_ns, wait_ns and ``late`` (the rank that arrived last; null where all arrived together).
+    """Add transfer_ns, wait_ns and ``late`` (the rank that arrived last; None where all arrived together).
 
     Args:
         paired: columns of pairing.PAIRED_SCHEMA.

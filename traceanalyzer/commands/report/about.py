@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from traceanalyzer.commands.report.gather import PageData, TraceView
 from traceanalyzer.commands.report.page_parts import (
     Commands,
+    Paragraph,
     Section,
-    Text,
     bullets,
     section,
     table,
@@ -26,19 +26,19 @@ MEASURED = (
     ),
     (
         "A block.",
-        "From nn.Module events, or from the pattern of kernel names. The confidence is about the chance that every "
-        "block of the step is exactly right.",
+        "From nn.Module events, or from the pattern of kernel names. The confidence approximates the chance "
+        "that every block of the step is exactly right.",
     ),
     ("A role.", "Derived from the kernel's name, and where that tells nothing from its place in the block."),
     ("A tile and types.", "Read off the kernel's name."),
     (
-        "Time a step, share.",
-        "Mean over the complete steps of the phase; a share is of the kernel time of these. Copies and memsets are no "
-        "kernels.",
+        "Time per step, share.",
+        "Mean over the complete steps of the phase; a share is of the kernel time of these steps. Copies and "
+        "memsets are not kernels.",
     ),
 )
 ROOFLINE = (
-    "Floor, bound, headroom.",
+    "Floor, limit, headroom.",
     "FLOP and bytes from shapes in the trace or from the model, against the peaks of the GPU. The floor is the larger "
     "of FLOP over peak and bytes over bandwidth; headroom is the time above floor and launch latency.",
 )
@@ -57,7 +57,7 @@ def warnings_section(views: Sequence[TraceView], data: PageData) -> Section:
     if data.sides is not None:
         warnings += data.sides.diff.warnings
     if not warnings:
-        return section("warnings", "Warnings", [Text("None.")])
+        return section("warnings", "Warnings", [Paragraph("None.")])
     rows = [
         {
             "message": warning.message,
@@ -79,9 +79,7 @@ def warnings_section(views: Sequence[TraceView], data: PageData) -> Section:
         Spec("file", "text", "source"),
         Spec("code", "text", "code"),
     ]
-    return section(
-        "warnings", "Warnings", [table(build("warning-table", "What stands against the figures", specs, rows))]
-    )
+    return section("warnings", "Warnings", [table(build("warning-table", "Warnings about the input", specs, rows))])
 
 
 def next_section(data: PageData) -> Section | None:
@@ -104,7 +102,7 @@ def next_section(data: PageData) -> Section | None:
     names = view.kernels.rows["name"].head(20).to_list()
     if any(name and parse(name).retunable for name in names):
         lines.append(
-            (f"traceanalyzer tune plan {path}", "the shapes of the top retunable kernel, and what tuning can win")
+            (f"traceanalyzer tune plan {path}", "the shapes of the top retunable kernel, and what tuning can save")
         )
     phase = f" --phase {view.phase}" if view.phase else ""
     lines += [
@@ -143,7 +141,7 @@ def how_section(views: Sequence[TraceView], data: PageData) -> Section:
         "How every figure was obtained",
         [
             bullets(items),
-            Text("For the roofline of this trace:") if basis else None,
+            Paragraph("For the roofline of this trace:") if basis else None,
             bullets(basis),
         ],
         short="Method",

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     help="The page to write.",
 )
 @click.option("--diff", "two", is_flag=True, help="Compare two traces: PATH is BEFORE and AFTER.")
-@click.option("--serving", multiple=True, metavar="RESULTS", help="Add serving results; twice for before and after.")
+@click.option(
+    "--serving", multiple=True, metavar="RESULTS", help="Add serving results; give it twice for before and after."
+)
 @request_options
 @click.option(
     "--rank", type=int, help="The rank shown in detail, where the input holds several; the lowest by default."
@@ -142,6 +144,6 @@ def _with_serving(data: PageData, serving: tuple[str, ...]) -> PageData:
 
     if not serving:
         return data
-    found: ServingView = gather_serving(serving)
-    show_warnings(found.warnings)
-    return replace(data, serving=found)
+    results: ServingView = gather_serving(serving)
+    show_warnings(results.warnings)
+    return replace(data, serving=results)

@@ -1,4 +1,4 @@
-"""Everything a report shows, computed: one frozen dataclass a trace, a comparison, serving results."""
+"""Everything a report shows, computed: one frozen dataclass each for a trace, a comparison and serving results."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from traceanalyzer.commands.idle.compute import Idle, idle
 from traceanalyzer.commands.ingest.compute import Timeline, engine_of, timelines
 from traceanalyzer.commands.ranks.compute import RankComparison, compare, warnings_of_job
 from traceanalyzer.commands.report.pictures import Pictures, draw
-from traceanalyzer.findings import Finding
+from traceanalyzer.findings import NO_TARGET, Finding
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.roofline import Request, Roofline, RooflineError
 from traceanalyzer.roofline.attempt import roofline_or_reason
 from traceanalyzer.roofline.bounds import Bound, bounds_by
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.segment.outliers import Outlier, find_outliers
-from traceanalyzer.serving.comparison import Comparison
+from traceanalyzer.serving.comparison import ServingComparison
 from traceanalyzer.serving.comparison import compare as compare_serving
-from traceanalyzer.serving.grouping import Group, group
+from traceanalyzer.serving.grouping import RunGroup, group
 from traceanalyzer.serving.read import read
 from traceanalyzer.serving.series import series
 from traceanalyzer.trace import Trace, TraceSet
@@ -37,13 +37,13 @@ class TraceView:
     Attributes:
         trace, cut, timelines, engine: the trace, its segmentation, its overview by device, what wrote it.
         phase: the phase that the figures are of: decode where there are complete decode steps, else the one with most
-            kernel time; null without complete steps: then they are of the whole trace.
+            kernel time; None without complete steps: the figures are then of the whole trace.
         steps: the complete steps of that phase.
         kernels, roles: the ranking by kernel and by role.
         kernel_bounds, role_bounds: what the roofline says of each kernel name and role.
-        roofline: null where it cannot be made; ``roofline_refusal`` then says why.
+        roofline: None where it cannot be made; ``roofline_refusal`` then says why.
         findings: what to act on, most worth first; the last one says what to attack.
-        idle, outliers: gaps, and blocks out of line.
+        idle, outliers: gaps, and outlier blocks.
         pictures: figures of it, drawn.
         warnings: everything odd about the trace, each once.
     """
@@ -73,7 +73,7 @@ class TraceView:
 
     @property
     def step_name(self) -> str | None:
-        """``decode step``, ``step`` where the phase is unknown, null without complete steps."""
+        """``decode step``, ``step`` where the phase is unknown, None without complete steps."""
         return _step_name(self.phase, self.steps)
 
     @property
@@ -95,8 +95,8 @@ class Sides:
 class ServingView:
     """Serving results: curves by name, and the comparison where there are two sides."""
 
-    curves: Mapping[str, Sequence[Group]]
-    comparison: Comparison | None
+    curves: Mapping[str, Sequence[RunGroup]]
+    comparison: ServingComparison | None
     warnings: tuple[TraceWarning, ...]
 
 
@@ -105,7 +105,7 @@ class PageData:
     """What goes on one page.
 
     Attributes:
-        trace: the trace looked at; null on a page of two traces or of serving results only.
+        trace: the trace looked at; None on a page of two traces or of serving results only.
         sides: two traces compared.
         ranks: the job's ranks, where there are several.
         serving: results of serving benchmarks.
@@ -174,7 +174,7 @@ def _step_name(phase: str | None, steps: pl.DataFrame) -> str | None:
 
 
 def _split_title(roles: Hotspots, phase: str | None, steps: pl.DataFrame) -> str:
-    return f"Kernel time of a {_step_name(phase, steps)}, by role" if roles.steps else "Kernel time, by role"
+    return f"Kernel time per {_step_name(phase, steps)}, by role" if roles.steps else "Kernel time, by role"
 
 
 def _main_steps(steps: pl.DataFrame, phase: str | None) -> tuple[str | None, pl.DataFrame]:
@@ -194,22 +194,22 @@ def _main_steps(steps: pl.DataFrame, phase: str | None) -> tuple[str | None, pl.
 
 
 def _merged(held: Roofline | None, told: list[Finding]) -> tuple[Finding, ...]:
-    """Findings of the roofline and of the names; what both tell, once; the target last.
+    """Findings of the roofline and of the names; what both say, once; the recommendation last.
 
-    The roofline knows what can be won, so its target is taken unless it could not tell one.
+    The roofline knows what can be saved, so its recommendation is taken unless it has none.
     """
     if held is None:
         return tuple(told)
     known = {finding.code for finding in held.findings}
     extra = [finding for finding in told if finding.code not in known]
-    found = sorted(
-        [*held.findings[:-1], *extra], key=lambda finding: (finding.worth_ns is None, -(finding.worth_ns or 0.0))
+    ordered = sorted(
+        [*held.findings[:-1], *extra], key=lambda finding: (finding.worth_us is None, -(finding.worth_us or 0.0))
     )
     own = held.findings[-1:]
     target = next((finding for finding in told if finding.code == "target"), None)
-    if target is not None and (not own or own[0].message.startswith("What to attack is not known")):
-        return (*found, *own, target)
-    return (*found, *own)
+    if target is not None and (not own or own[0].message.startswith(NO_TARGET)):
+        return (*ordered, *own, target)
+    return (*ordered, *own)
 
 
 def gather_diff(before: TraceView, after: TraceView, phase: str | None = None) -> Sides:
@@ -229,27 +229,27 @@ def gather_ranks(traces: TraceSet) -> tuple[RankComparison | None, tuple[TraceWa
     if len(traces) < 2:
         return None, traces.warnings
     try:
-        found = compare(traces)
+        comparison = compare(traces)
     except TraceError as error:
         refused = TraceWarning("ranks_not_compared", f"ranks were not compared: {error.reason}")
         return None, (*traces.warnings, refused)
-    return found, warnings_of_job(traces, found)
+    return comparison, warnings_of_job(traces, comparison)
 
 
 def gather_serving(paths: Sequence[str]) -> ServingView:
-    """Read serving results: one curve a configuration; two paths are also compared as before and after.
+    """Read serving results: one curve per configuration; two paths are also compared as before and after.
 
     Raises:
         TraceError: a path holds no result.
     """
-    found = [read(path) for path in paths]
-    warnings = [warning for one in found for warning in one.warnings]
-    if len(found) != 2:
-        listed = series([result for one in found for result in one.results])
+    results = [read(path) for path in paths]
+    warnings = [warning for one in results for warning in one.warnings]
+    if len(results) != 2:
+        listed = series([result for one in results for result in one.results])
         return ServingView({one.name: one.points for one in listed}, None, tuple(warnings))
-    curves = {name: group(one.results) for name, one in zip(("before", "after"), found, strict=True)}
+    curves = {name: group(one.results) for name, one in zip(("before", "after"), results, strict=True)}
     try:
-        compared = compare_serving(found[0].results, found[1].results)
+        compared = compare_serving(results[0].results, results[1].results)
     except TraceError as error:
         warnings.append(TraceWarning("serving_not_compared", f"the serving results were not compared: {error}"))
         return ServingView(curves, None, tuple(warnings))

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from traceanalyzer.commands.diff.compute import change
+from traceanalyzer.commands.diff.compute import Diff, change
 from traceanalyzer.commands.diff.plot import change_by_role
 from traceanalyzer.commands.ranks.compute import RankComparison
 from traceanalyzer.commands.ranks.plot import time_by_rank
@@ -23,22 +23,22 @@ from traceanalyzer.commands.report.gather import ServingView, Sides
 from traceanalyzer.commands.report.page_parts import (
     Fact,
     Facts,
+    Paragraph,
     Part,
     PlotPart,
     Section,
-    Text,
     bullets,
     section,
     table,
 )
 from traceanalyzer.commands.report.page_tables import Spec, build
-from traceanalyzer.commands.serving.plot import throughput_curves
-from traceanalyzer.commands.serving.view import HEADLINE, SHOW_COLUMNS, show_rows
+from traceanalyzer.declare import plain
 from traceanalyzer.problems import TraceError
+from traceanalyzer.serving.result_rows import HEADLINE, SHOW_COLUMNS, show_rows
 from traceanalyzer.serving.series import Series
 from traceanalyzer.wording import (
     MINUS,
-    duration,
+    duration_us,
     plural,
     signed,
     visible,
@@ -49,8 +49,8 @@ MOST_ROWS = 300
 
 def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
     """What changed, by role and by kernel position."""
-    found = sides.diff
-    rows = found.rows.with_columns(
+    comparison = sides.diff
+    rows = comparison.rows.with_columns(
         how=pl.struct("name_before", "name_after").map_elements(
             lambda pair: change(pair["name_before"], pair["name_after"]), return_dtype=pl.String
         )
@@ -78,34 +78,40 @@ def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
     ordered = roles.sort([pl.col("delta_ns").abs(), pl.col("role")], descending=[True, False])
     largest = ordered.head(4).select("role", "delta_ns").rows()
     told = ", ".join(f"{role} {signed(delta, MINUS)}" for role, delta in largest)
-    figure = plot(change_by_role(found), "change", f"Bars: change of a step's device time by role. Largest: {told}.")
-    phases = [
-        f"{row['phase']}{_batch(row['requests'])}: {row['steps_before']} before, {row['steps_after']} after"
-        for row in found.matched.iter_rows(named=True)
-    ]
+    figure = plot(
+        change_by_role(comparison), "change", f"Bars: change of device time per step, by role. Largest: {told}."
+    )
     return section(
         "changes",
         "What changed",
         [
             Facts(figures),
             PlotPart(figure),
-            table(build("change-roles", "Device time of a step by role", by_role, ordered.to_dicts())),
+            table(build("change-roles", "Device time per step by role", by_role, ordered.to_dicts())),
             table(
                 build(
                     "change-kernels",
-                    "Device time of a step by kernel position, largest change first",
+                    "Device time per step by kernel position, largest change first",
                     by_kernel,
                     rows.to_dicts(),
                     limit=MOST_ROWS,
                     filterable=True,
                 )
             ),
-            Text(
-                f"Not in any row: {signed(found.unattributed_ns, MINUS)}. Steps compared: {'; '.join(phases)}. "
-                "Kernels are paired by section, kind of block, role and order, not by name.",
-                "note",
-            ),
+            _what_was_compared(comparison),
         ],
+    )
+
+
+def _what_was_compared(comparison: Diff) -> Paragraph:
+    phases = [
+        f"{row['phase']}{_batch(row['requests'])}: {row['steps_before']} before, {row['steps_after']} after"
+        for row in comparison.matched.iter_rows(named=True)
+    ]
+    return Paragraph(
+        f"Not in any row: {signed(comparison.unattributed_ns, MINUS)}. Steps compared: {'; '.join(phases)}. "
+        "Kernels are paired by section, kind of block, role and order, not by name.",
+        "note",
     )
 
 
@@ -123,11 +129,11 @@ def _where(row: Mapping[str, Any]) -> str:
     return f"{row['blocks']} {row['block_kind'] + ' ' if row['block_kind'] else ''}blocks"
 
 
-def ranks_section(found: RankComparison | None) -> Section | None:
-    """Ranks side by side; null for a single one."""
-    if found is None:
+def ranks_section(comparison: RankComparison | None) -> Section | None:
+    """Ranks side by side; None for a single one."""
+    if comparison is None:
         return None
-    places = [Spec(axis, "count", axis) for axis in ("dp", "pp", "tp") if found.layout.size(axis) > 1]
+    places = [Spec(axis, "count", axis) for axis in ("dp", "pp", "tp") if comparison.layout.size(axis) > 1]
     specs = [
         Spec("rank", "count", "rank"),
         *places,
@@ -146,7 +152,7 @@ def ranks_section(found: RankComparison | None) -> Section | None:
         Spec("calls", "count", "calls"),
         Spec("transfer", "time", _ns("transfer_us")),
         Spec("waiting", "time", lambda row: sum(row["wait_us"].values()) * 1000),
-        Spec("last in most calls", "text", most_often_late),
+        Spec("last in most calls", "text", lambda row: most_often_late(row["late_rank"], row["calls"])),
         Spec("bus GB/s", "number", "bus_gbps"),
     ]
     causes = [
@@ -158,21 +164,32 @@ def ranks_section(found: RankComparison | None) -> Section | None:
         Spec("others waited", "time", "wait_ns"),
     ]
     parts: list[Part | None] = [
-        Text(
-            f"{plural(len(found.members), 'rank')}, layout {layout_words(found.layout)}; "
-            f"clocks by {found.clocks.method}."
+        Paragraph(
+            f"{plural(len(comparison.members), 'rank')}, layout {layout_words(comparison.layout)}; "
+            f"clocks by {comparison.clocks.method}."
         ),
-        bullets([(_worth(finding.worth_ns), visible(finding.message)) for finding in findings(found)]),
-        PlotPart(plot(time_by_rank(found), "rankplot", "Bars: computing, exposed communication and idle time by rank")),
-        table(build("ranks-table", "Time of each rank over the recording", specs, per_rank(found))),
-        table(build("collectives", "Collectives", calls, collectives(found), limit=MOST_ROWS)),
-        table(build("causes", "What made ranks late", causes, found.causes.to_dicts(), limit=MOST_ROWS)),
+        bullets([(_worth(finding.worth_us), visible(finding.message)) for finding in findings(comparison)]),
+        PlotPart(
+            plot(time_by_rank(comparison), "rankplot", "Bars: computing, exposed communication and idle time by rank")
+        ),
+        table(
+            build(
+                "ranks-table",
+                "Time of each rank over the recording",
+                specs,
+                [plain(row) for row in per_rank(comparison)],
+            )
+        ),
+        table(
+            build("collectives", "Collectives", calls, [plain(row) for row in collectives(comparison)], limit=MOST_ROWS)
+        ),
+        table(build("causes", "What made ranks late", causes, comparison.causes.to_dicts(), limit=MOST_ROWS)),
     ]
     return section("ranks", "Ranks", parts)
 
 
-def _worth(worth_ns: float | None) -> str:
-    return "" if worth_ns is None else f"{duration(worth_ns)} a step:"
+def _worth(worth_us: float | None) -> str:
+    return "" if worth_us is None else f"{duration_us(worth_us)} per step:"
 
 
 def _ns(key: str) -> Callable[[Mapping[str, Any]], float | None]:
@@ -184,6 +201,8 @@ def serving_section(view: ServingView | None) -> Section | None:
     """Tokens/s over concurrency, the figures at each load, and the comparison of two sides."""
     if view is None:
         return None
+    from traceanalyzer.commands.serving.plot import throughput_curves
+
     parts: list[Part | None] = []
     try:
         figure = throughput_curves(view.curves)
@@ -192,7 +211,7 @@ def serving_section(view: ServingView | None) -> Section | None:
             PlotPart(plot(figure, "serveplot", f"Curves: output tokens/s over concurrent requests, for {named}"))
         )
     except TraceError as error:
-        parts.append(Text(f"No plot: {error.reason}."))
+        parts.append(Paragraph(f"No plot: {error.reason}."))
     parts += [_comparison(view), _loads(view)]
     return section("serving", "Serving results", parts, short="Serving")
 
@@ -226,11 +245,11 @@ def _comparison(view: ServingView) -> Part | None:
         return None
     rows = [
         {
-            "load": "any" if one.load.concurrency is None else f"{one.load.concurrency:g}",
+            "load": "any" if one.concurrency is None else f"{one.concurrency:g}",
             "metric": HEADLINE[one.metric],
-            "before": None if one.before is None else one.before.mean,
-            "after": None if one.after is None else one.after.mean,
-            "change": None if one.percent is None else one.percent / 100,
+            "before": one.before,
+            "after": one.after,
+            "change": None if one.change_percent is None else one.change_percent / 100,
             "verdict": one.verdict or "not judged",
         }
         for one in compared.changes
@@ -245,5 +264,5 @@ def _comparison(view: ServingView) -> Part | None:
         Spec("verdict", "text", "verdict"),
     ]
     method = f"{compared.method[:1].upper()}{compared.method[1:]}."
-    fair = "" if compared.comparable else " The sides did not have the same work: no verdicts."
+    fair = "" if compared.comparable else " The two sides did different work: no verdicts."
     return table(build("compared", f"Before and after. {method}{fair}", specs, rows, filterable=True))

@@ -18,9 +18,9 @@ from traceanalyzer.commands.report.gather import PageData, TraceView
 from traceanalyzer.commands.report.jobs import diff_section, ranks_section, serving_section
 from traceanalyzer.commands.report.page_parts import (
     Facts,
+    Paragraph,
     Part,
     Section,
-    Text,
     bullets,
     section,
 )
@@ -31,7 +31,7 @@ from traceanalyzer.commands.report.verdict import (
     key_figures,
     verdict,
 )
-from traceanalyzer.wording import cut_middle, duration, visible
+from traceanalyzer.wording import cut_middle, duration_us, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -49,7 +49,7 @@ class Page:
         verdict: sentences; the first one is the heading.
         subject: names and values that say what was recorded.
         sections: the page's content.
-        kernels: what scripts need: kernels behind the blocks.
+        kernels: what scripts need: the kernels of the blocks.
     """
 
     title: str
@@ -114,14 +114,14 @@ def page_of(data: PageData) -> Page:
 
 def _trace_page(data: PageData, view: TraceView) -> Page:
     sections, kernels = trace_sections(view)
-    found = [
-        ("" if finding.worth_ns is None else f"{duration(finding.worth_ns)} a step:", visible(finding.message))
+    told = [
+        ("" if finding.worth_us is None else f"{duration_us(finding.worth_us)} per step:", visible(finding.message))
         for finding in view.findings[:-1]
     ]
     start = section(
         "overview",
         "At a glance",
-        [Facts(key_figures(view)), bullets(found), _about_ranks(data, view)],
+        [Facts(key_figures(view)), bullets(told), _about_ranks(data, view)],
         short="Overview",
     )
     return Page(
@@ -145,10 +145,10 @@ def _trace_page(data: PageData, view: TraceView) -> Page:
 def _about_ranks(data: PageData, view: TraceView) -> Part | None:
     if data.ranks is None:
         return None
-    told = next((finding.message for finding in ranks_findings(data.ranks) if finding.worth_ns is not None), "")
+    told = next((finding.message for finding in ranks_findings(data.ranks) if finding.worth_us is not None), "")
     rank = "one rank" if view.trace.rank is None else f"rank {view.trace.rank}"
-    text = f"All of this is of {rank}; Ranks compares the {len(data.ranks.members)} ranks."
-    return Text(visible(f"{text} Most there: {told}." if told else text))
+    text = f"Everything here is about {rank}; the section Ranks compares all {len(data.ranks.members)} ranks."
+    return Paragraph(visible(f"{text} Largest finding there: {told}." if told else text))
 
 
 def _diff_page(data: PageData) -> Page:
@@ -157,14 +157,14 @@ def _diff_page(data: PageData) -> Page:
     kernels: dict[str, Any] = {"names": [], "strips": {}}
     nested = []
     for prefix, title, view in (("after-", "After", sides.after), ("before-", "Before", sides.before)):
-        own, behind = trace_sections(view, prefix)
+        own, listed = trace_sections(view, prefix)
         offset = len(kernels["names"])
-        kernels["names"] += behind["names"]
-        for key, strip in behind["strips"].items():
+        kernels["names"] += listed["names"]
+        for key, strip in listed["strips"].items():
             kernels["strips"][key] = {
                 block: [[name + offset, *rest] for name, *rest in rows] for block, rows in strip.items()
             }
-        parts: list[Part | None] = [Text(visible(view.path), "note"), Facts(key_figures(view))]
+        parts: list[Part | None] = [Paragraph(visible(view.path), "note"), Facts(key_figures(view))]
         nested.append(section(f"{prefix}trace", f"{title}: {_name(view)}", parts, own, short=title))
     return Page(
         title="Two traces compared",

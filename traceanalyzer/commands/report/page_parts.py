@@ -29,7 +29,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Text:
+class Paragraph:
     """A paragraph; ``css`` holds ``note`` for small print, ``screen`` for what is not printed."""
 
     text: str
@@ -96,7 +96,7 @@ class Pair:
     kind: ClassVar[str] = "pair"
 
 
-Part: TypeAlias = "Facts | Text | Bullets | Commands | TablePart | PlotPart | StripPart | Folded | Pair"
+Part: TypeAlias = "Facts | Paragraph | Bullets | Commands | TablePart | PlotPart | StripPart | Folded | Pair"
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ def section(
     children: Sequence[Section] = (),
     short: str | None = None,
 ) -> Section:
-    """Make a section, without the parts that are null."""
+    """Make a section, without the parts that are None."""
     return Section(
         identifier, title, short or title, tuple(part for part in parts if part is not None), tuple(children)
     )
 
 
 def table(made: Table) -> TablePart | None:
-    """A table, or null where it has no rows."""
+    """A table, or None where it has no rows."""
     return TablePart(made) if made.rows else None
 
 
@@ -134,5 +134,5 @@ def pair(left: Part | None, right: Part | None) -> Part | None:
 
 
 def bullets(items: Sequence[tuple[str, str]]) -> Bullets | None:
-    """A list, or null where it is empty."""
+    """A list, or None where it is empty."""
     return Bullets(tuple(items)) if items else None

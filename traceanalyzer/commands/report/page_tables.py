@@ -23,7 +23,7 @@ Unit = tuple[float, str, int]
 MICROSECONDS: Unit = (1e3, "µs", 1)
 MILLISECONDS: Unit = (1e6, "ms", 3)
 LONG_NS = 1e8
-"""Time from which on a table is in ms. One unit a table, so that its figures can be compared at a glance."""
+"""Time from which on a table is in ms. One unit per table, so that its figures can be compared at a glance."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Spec:
 
     Attributes:
         title: heading, without unit.
-        kind: ``time`` takes ns, ``share`` takes parts of 1; null is an empty cell everywhere.
+        kind: ``time`` takes ns, ``share`` takes parts of 1; an unknown value is an empty cell.
         key: of the row, or a function of it.
         digits: decimals of a ``number``.
     """
@@ -48,7 +48,7 @@ class Spec:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnHeading:
     """A heading; the class of its cells tells text from numbers."""
 
     title: str
@@ -75,12 +75,12 @@ class Table:
         columns, rows: the content.
         left_out: rows that were not taken over; ``0`` for none.
         filterable: whether a field to filter rows is offered.
-        totals: a last row that sorting leaves where it is, or null.
+        totals: a last row that sorting leaves where it is, or None.
     """
 
     id: str
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnHeading, ...]
     rows: tuple[tuple[Cell, ...], ...]
     left_out: int = 0
     filterable: bool = False
@@ -101,9 +101,8 @@ def build(
     limit: int = 0,
     filterable: bool = False,
     totals: Mapping[str, Any] | None = None,
-    hide_empty: bool = True,
 ) -> Table:
-    """Make a table.
+    """Make a table; columns without any value are left out, unless there are no rows.
 
     Args:
         identifier: unique on the page.
@@ -113,28 +112,51 @@ def build(
         limit: rows taken; 0 takes all.
         filterable: offer a field to filter by.
         totals: the last row.
-        hide_empty: leave out columns without any value.
     """
     listed = list(rows)
     shown = listed[:limit] if limit else listed
-    values = [[spec.value(row) for row in shown] for spec in specs]
-    kept = [i for i in range(len(specs)) if not hide_empty or not shown or any(v not in (None, "") for v in values[i])]
-    times = [i for i in kept if specs[i].kind == "time"]
-    unit = _unit([value for i in times for value in values[i] if value is not None])
-    units = dict.fromkeys(times, unit)
-    columns = tuple(
-        Column(
-            f"{specs[i].title},\u00a0{units[i][1]}" if i in units else specs[i].title,
-            specs[i].kind in NUMERIC,
-            _css(specs[i], values[i]),
-        )
-        for i in kept
+    filled = [_Filled(spec, [spec.value(row) for row in shown]) for spec in specs]
+    kept = [column for column in filled if not shown or column.has_any]
+    unit = _unit([time for column in kept for time in column.times()])
+    body = tuple(zip(*(column.cells(column.values, unit) for column in kept), strict=True))
+    return Table(
+        id=identifier,
+        caption=caption,
+        columns=tuple(column.heading(unit) for column in kept),
+        rows=body,
+        left_out=len(listed) - len(shown),
+        filterable=filterable and len(body) > 5,
+        totals=None if totals is None else tuple(_cell(one.spec, one.spec.value(totals), unit) for one in kept),
     )
-    body = tuple(tuple(_cell(specs[i], values[i][at], units.get(i)) for i in kept) for at in range(len(shown)))
-    last = None
-    if totals is not None:
-        last = tuple(_cell(specs[i], specs[i].value(totals), units.get(i)) for i in kept)
-    return Table(identifier, caption, columns, body, len(listed) - len(shown), filterable and len(body) > 5, last)
+
+
+@dataclass(frozen=True)
+class _Filled:
+    """A column with the values of the rows shown."""
+
+    spec: Spec
+    values: list[Any]
+
+    @property
+    def is_time(self) -> bool:
+        return self.spec.kind == "time"
+
+    def times(self) -> list[float]:
+        """Return the values of a column of times; nothing of any other."""
+        return [value for value in self.values if value is not None] if self.is_time else []
+
+    @property
+    def has_any(self) -> bool:
+        return any(value not in (None, "") for value in self.values)
+
+    def heading(self, unit: Unit) -> ColumnHeading:
+        """Return the heading, with the unit where the column is of times."""
+        title = f"{self.spec.title},\u00a0{unit[1]}" if self.is_time else self.spec.title
+        return ColumnHeading(title, self.spec.kind in NUMERIC, _css(self.spec, self.values))
+
+    def cells(self, values: Iterable[Any], unit: Unit) -> list[Cell]:
+        """Return cells of this column's kind."""
+        return [_cell(self.spec, value, unit) for value in values]
 
 
 def _css(spec: Spec, values: Sequence[Any]) -> str:
@@ -148,7 +170,7 @@ def _unit(values: Sequence[float]) -> Unit:
     return MILLISECONDS if max((abs(value) for value in values), default=0.0) >= LONG_NS else MICROSECONDS
 
 
-def _cell(spec: Spec, value: Any, unit: Unit | None) -> Cell:
+def _cell(spec: Spec, value: Any, unit: Unit) -> Cell:
     if value is None:
         return Cell("", "")
     if spec.kind == "name":
@@ -159,8 +181,8 @@ def _cell(spec: Spec, value: Any, unit: Unit | None) -> Cell:
     return Cell(_number(spec, value, unit), repr(float(value)))
 
 
-def _number(spec: Spec, value: float, unit: Unit | None) -> str:
-    if unit is not None:
+def _number(spec: Spec, value: float, unit: Unit) -> str:
+    if spec.kind == "time":
         return bounded(value / unit[0], unit[2])
     if spec.kind == "share":
         return f"{bounded(value * 100, 1)} %"

@@ -29,7 +29,7 @@ class Pictures:
 
     Attributes:
         roles: kernel time by role.
-        blocks: kernel time of each block, stacked; null where there are no blocks.
+        blocks: kernel time of each block, stacked; None where there are no blocks.
     """
 
     roles: str
@@ -45,9 +45,9 @@ def draw(
         roles: the ranking by role.
         title: what stands above it.
         cut: the segmentation.
-        phase: whose blocks are drawn; null for all.
+        phase: whose blocks are drawn; None for all.
         rank: of the trace.
-        outliers: blocks out of line.
+        outliers: outlier blocks.
     """
     bars = kernels_by_time(roles, "role", limit=MOST_ROLES, title=title, width=PAIRED_INCHES)
     try:

@@ -1,4 +1,4 @@
-"""The strip of blocks that can be clicked: a cell a block, and behind it the block's kernels."""
+"""The strip of blocks that can be clicked: a cell per block, which shows the block's kernels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Strip:
         cells: the blocks.
         coldest, hottest: times that the ends of the colours stand for.
         several: whether there are several variants.
-        notes: blocks out of line, in words.
+        notes: outlier blocks, in words.
         confidence, method: of the segmentation.
         key: of the kernels in ``kernels_of``.
     """
@@ -63,7 +63,7 @@ class Strip:
 
 
 def strips_of(view: TraceView, prefix: str) -> tuple[list[Strip], dict[str, Any]]:
-    """Return the strips of a trace, the main phase first, and the kernels behind their cells.
+    """Return the strips of a trace, the main phase first, and the kernels of their cells.
 
     The second is ``{"names": [[short, full], ...], "strips": {key: {block: [[name, role, count, ns], ...]}}}``:
     medians over the complete steps.
@@ -141,8 +141,8 @@ def _kernels(events: pl.DataFrame, blocks: pl.DataFrame, names: dict[str, int]) 
         .with_columns(pl.col("name").cast(pl.String))
         .sort("block", "ns", "name", descending=[False, True, False])
     )
-    found: dict[str, list[list[Any]]] = {}
+    by_block: dict[str, list[list[Any]]] = {}
     for block, name, role, count, ns in spent.iter_rows():
         number = names.setdefault(name, len(names))
-        found.setdefault(str(block), []).append([number, role or "other", count, round(ns)])
-    return found
+        by_block.setdefault(str(block), []).append([number, role or "other", count, round(ns)])
+    return by_block

@@ -12,11 +12,11 @@ from traceanalyzer.commands.report.figures import from_svg, plot
 from traceanalyzer.commands.report.gather import TraceView
 from traceanalyzer.commands.report.page_parts import (
     Folded,
+    Paragraph,
     Part,
     PlotPart,
     Section,
     StripPart,
-    Text,
     bullets,
     pair,
     section,
@@ -36,7 +36,7 @@ MOST_HOST = 40
 
 
 def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], dict[str, Any]]:
-    """Return the sections on a trace and the kernels behind its strips; ``prefix`` keeps ids apart."""
+    """Return the sections on a trace and the kernels of its strips; ``prefix`` keeps ids apart."""
     strips, kernels = strips_of(view, f"{prefix}strip")
     sections = [
         _split(view, prefix),
@@ -44,9 +44,9 @@ def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], di
             f"{prefix}blocks",
             "Transformer blocks",
             [
-                Text("Choose a block to see its kernels.", "note screen") if strips else None,
+                Paragraph("Choose a block to see its kernels.", "note screen") if strips else None,
                 *(StripPart(strip) for strip in strips),
-                *_block_parts(view, prefix, found=bool(strips)),
+                *_block_parts(view, prefix, any_strip=bool(strips)),
             ],
             short="Blocks",
         ),
@@ -74,12 +74,12 @@ def _split(view: TraceView, prefix: str) -> Section:
     in_steps = view.roles.steps if view.phase else 0
     specs = [
         Spec("role", "text", lambda row: row["name"] or "other"),
-        Spec("time a step" if _per_step(view) else "time", "time", time),
+        Spec("time per step" if _per_step(view) else "time", "time", time),
         Spec("share", "share", lambda row: (row[time] or 0.0) / total),
-        Spec("kernels a step" if in_steps else "kernels", "count", lambda row: _each(row.get("count"), in_steps)),
-        Spec("bound", "text", lambda row: _bound(bounds, row, "bound")),
+        Spec("kernels per step" if in_steps else "kernels", "count", lambda row: _each(row.get("count"), in_steps)),
+        Spec("limited by", "text", lambda row: _bound(bounds, row, "bound")),
         Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
-        Spec("headroom a step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
+        Spec("headroom per step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
     ]
     largest = ", ".join(
         f"{row['name'] or 'other'} {percent((row[time] or 0.0) / total)}" for row in rows.head(4).iter_rows(named=True)
@@ -124,9 +124,9 @@ def _steps(view: TraceView, prefix: str) -> Part | None:
     return table(made)
 
 
-def _block_parts(view: TraceView, prefix: str, *, found: bool) -> list[Part | None]:
-    if not found:
-        return [Text("No transformer blocks were found.")]
+def _block_parts(view: TraceView, prefix: str, *, any_strip: bool) -> list[Part | None]:
+    if not any_strip:
+        return [Paragraph("No transformer blocks were found.")]
     if view.pictures.blocks is None:
         return []
     caption = "Kernel time of each block, stacked by part of the model"
@@ -150,7 +150,7 @@ def _variants(view: TraceView, prefix: str) -> Any:
         Spec("kind", "text", "kind"),
         Spec("blocks", "count", "blocks"),
         Spec("kernels", "count", "kernels"),
-        Spec("time of a block", "time", "kernel_sum_ns"),
+        Spec("time per block", "time", "kernel_sum_ns"),
     ]
     return build(f"{prefix}variants", "Variants: blocks with the same kernels", specs, rows.to_dicts())
 
@@ -159,14 +159,14 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
     bounds = view.kernel_bounds
     specs = [
         Spec("kernel", "name", lambda row: row["name"] or "unknown"),
-        Spec("time a step", "time", "per_step_ns"),
+        Spec("time per step", "time", "per_step_ns"),
         *([] if _per_step(view) else [Spec("total", "time", "total_ns")]),
         Spec("share", "share", "share"),
         Spec("role", "text", lambda row: row["role"] or "several"),
         Spec("tile", "text", "tile"),
-        Spec("bound", "text", lambda row: _bound(bounds, row, "bound")),
+        Spec("limited by", "text", lambda row: _bound(bounds, row, "bound")),
         Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
-        Spec("headroom a step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
+        Spec("headroom per step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
         Spec("runs", "count", "count"),
         Spec("mean", "time", "mean_ns"),
         Spec("p99", "time", "p99_ns"),
@@ -187,7 +187,9 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
         "Hotspots",
         [
             table(made),
-            Text(f"Copies and memsets beside these kernels: {duration(copies)} in all.", "note") if copies else None,
+            Paragraph(f"Copies and memsets besides these kernels: {duration(copies)} in all.", "note")
+            if copies
+            else None,
         ],
     )
 
@@ -195,16 +197,20 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
 def _roofline(view: TraceView, prefix: str) -> Section:
     held = view.roofline
     if held is None:
-        return section(f"{prefix}roofline", "Roofline", [Text(f"No roofline: {view.roofline_refusal}")])
+        return section(f"{prefix}roofline", "Roofline", [Paragraph(f"No roofline: {view.roofline_refusal}")])
     specs = [
         Spec("work", "text", lambda row: row["row"].label),
-        Spec("kernels a step", "count", lambda row: row["row"].count),
+        Spec("kernels per step", "count", lambda row: row["row"].count),
         Spec("measured", "time", lambda row: row["row"].measured_ns),
         Spec("floor", "time", lambda row: row["row"].floor_ns),
         Spec("headroom", "time", lambda row: row["row"].headroom_ns),
         Spec("of roof", "share", lambda row: row["row"].roof_share),
-        Spec("bound", "text", lambda row: row["row"].bound if row["row"].plausible else "above its roof: implausible"),
-        Spec("FLOP a byte", "number", lambda row: row["row"].intensity),
+        Spec(
+            "limited by",
+            "text",
+            lambda row: row["row"].bound if row["row"].plausible else "above its roof: implausible",
+        ),
+        Spec("FLOP per byte", "number", lambda row: row["row"].intensity),
         Spec("GB/s", "number", lambda row: row["row"].gbps, 0),
         Spec("TFLOP/s", "number", lambda row: row["row"].tflops),
     ]
@@ -215,7 +221,7 @@ def _roofline(view: TraceView, prefix: str) -> Section:
     ]
     rows = [{"row": row} for row in held.rows]
     why = table(build(f"{prefix}reasons", "Kinds of work, most time first", reasons, rows))
-    made = build(f"{prefix}roof", "Work of a step against its roofs", specs, rows)
+    made = build(f"{prefix}roof", "Work per step against its roofs", specs, rows)
     return section(
         f"{prefix}roofline",
         "Roofline",
@@ -228,16 +234,16 @@ def _roofline_plot(view: TraceView, prefix: str) -> Part:
     try:
         figure = roofline_figure(view.roofline)
     except TraceError as error:
-        return Text(f"{error.reason[:1].upper()}{error.reason[1:]}.")
+        return Paragraph(f"{error.reason[:1].upper()}{error.reason[1:]}.")
     description = "Roofline plot: speed over arithmetic intensity of each kind of work; the table below has the figures"
     return PlotPart(plot(figure, f"{prefix}roofplot", description))
 
 
 def _idle(view: TraceView, prefix: str) -> Section:
-    found = view.idle
-    parts: list[Part | None] = [*(Text(line) for line in _idle_lines(view))]
+    idle = view.idle
+    parts: list[Part | None] = [*(Paragraph(line) for line in _idle_lines(view))]
     parts.append(_communication(view))
-    classes = found.by_cause
+    classes = idle.by_cause
     specs = [
         Spec("where", "text", "place"),
         Spec("why", "text", lambda row: EXPLAINED[row["cause"]]),
@@ -252,7 +258,7 @@ def _idle(view: TraceView, prefix: str) -> Section:
         Spec("total", "time", "total_ns"),
     ]
     doing = build(
-        f"{prefix}host", "What the host did while the GPU waited for it", host, found.host.to_dicts(), limit=MOST_HOST
+        f"{prefix}host", "What the host did while the GPU waited for it", host, idle.host.to_dicts(), limit=MOST_HOST
     )
     ended = [
         Spec("gap before", "name", "after"),
@@ -262,12 +268,12 @@ def _idle(view: TraceView, prefix: str) -> Section:
         Spec("longest", "time", "longest_ns"),
         Spec("total", "time", "total_ns"),
     ]
-    rows = found.by_kernel.to_dicts()
+    rows = idle.by_kernel.to_dicts()
     gaps = build(f"{prefix}ended", "Gaps by what ends them", ended, rows, limit=MOST_GAPS, filterable=True)
     parts.append(table(doing))
     if gaps.rows:
         parts.append(
-            Folded(f"What ends the {plural(found.gaps.height, 'gap')}", (part,)) if (part := table(gaps)) else None
+            Folded(f"What ends the {plural(idle.gaps.height, 'gap')}", (part,)) if (part := table(gaps)) else None
         )
     return section(f"{prefix}idle", "Idle time and communication", parts, short="Idle")
 
@@ -295,4 +301,4 @@ def _communication(view: TraceView) -> Part:
         for t in view.timelines
         if t.comm_sum_ns
     ]
-    return bullets(items) or Text("No communication kernels were recorded.")
+    return bullets(items) or Paragraph("No communication kernels were recorded.")

@@ -1,4 +1,4 @@
-"""The sentences at the top: what a step costs, what to attack, what changed."""
+"""The sentences at the top: what a step costs, what to optimise, what changed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ IDLE_SHARE = 0.2
 
 
 def verdict(view: TraceView) -> list[str]:
-    """Sentences on one trace, the first one on the step's time, the last one on what to attack."""
+    """Sentences on one trace, the first one on the step's time, the last one on what to optimise."""
     told = [_step_sentence(view)]
     share = idle_share(view)
     if share is not None and share >= IDLE_SHARE:
-        told.append(f"The GPU is idle for {percent(share)} of the recording: see what it waits for before any kernel.")
+        told.append(
+            f"The GPU is idle for {percent(share)} of the recording: look at what it waits for before any kernel."
+        )
     if view.findings:
         told.append(view.findings[-1].message)
     return told
@@ -70,7 +72,7 @@ def _roles_by_step(view: TraceView) -> list[dict[str, Any]]:
 
 
 def idle_share(view: TraceView) -> float | None:
-    """Idle time over the recording, all devices together; null where it is unknown."""
+    """Idle time over the recording, all devices together; None where it is unknown."""
     totals = view.idle.totals
     if totals.is_empty() or totals["idle_ns"].null_count():
         return None
@@ -86,7 +88,7 @@ def key_figures(view: TraceView) -> tuple[Fact, ...]:
         count = plural(view.steps.height, "complete " + step)
         facts.append(Fact("step time", duration(median_span(view)), f"median of {count}"))
         mean = float(view.roles.rows["per_step_ns"].sum())
-        facts.append(Fact("kernel time a step", duration(mean), "mean, measured"))
+        facts.append(Fact("kernel time per step", duration(mean), "mean, measured"))
     else:
         facts.append(Fact("kernel time", duration(view.kernels.total_ns), "whole trace, measured"))
     held = view.roofline
@@ -108,21 +110,21 @@ def key_figures(view: TraceView) -> tuple[Fact, ...]:
 
 
 def diff_verdict(sides: Sides) -> list[str]:
-    """From a to b, because kernel k in role r of n blocks changed; at most z can be won back."""
-    found = sides.diff
-    delta = found.after_step_ns - found.before_step_ns
-    share = delta / found.before_step_ns if found.before_step_ns else None
-    phases = found.matched["phase"].unique().to_list()
+    """From a to b, because kernel k in role r of n blocks changed; undoing it saves at most z."""
+    comparison = sides.diff
+    delta = comparison.after_step_ns - comparison.before_step_ns
+    share = delta / comparison.before_step_ns if comparison.before_step_ns else None
+    phases = comparison.matched["phase"].unique().to_list()
     step = f"{phases[0]} step" if len(phases) == 1 and phases[0] != "unknown" else "step"
     change_text = "" if share is None else f" ({'+' if delta > 0 else MINUS if delta < 0 else ''}{percent(abs(share))})"
-    spans = f"{duration(found.before_step_ns)} to {duration(found.after_step_ns)}"
-    told = [f"The device time of a {step} went from {spans}{change_text}{_because(found.rows, delta)}."]
-    slower = found.rows.filter(pl.col("delta_ns") > 0)
+    spans = f"{duration(comparison.before_step_ns)} to {duration(comparison.after_step_ns)}"
+    told = [f"The device time of a {step} went from {spans}{change_text}{_because(comparison.rows, delta)}."]
+    slower = comparison.rows.filter(pl.col("delta_ns") > 0)
     back = float(slower["delta_ns"].sum())
-    if back >= 1 and found.after_step_ns:
+    if back >= 1 and comparison.after_step_ns:
         told.append(
-            f"What got slower takes {duration(back)} a step more than before: at most "
-            f"{percent(back / found.after_step_ns)} of the step can be won back by undoing it."
+            f"What got slower takes {duration(back)} more per step than before: undoing it saves at "
+            f"most {percent(back / comparison.after_step_ns)} of the step."
         )
     return told
 
@@ -148,13 +150,19 @@ def _because(rows: pl.DataFrame, delta: float) -> str:
 
 def diff_figures(sides: Sides) -> tuple[Fact, ...]:
     """Key figures of a comparison."""
-    found = sides.diff
-    delta = found.after_step_ns - found.before_step_ns
-    span = found.span_after_ns - found.span_before_ns
-    steps = found.matched
+    comparison = sides.diff
+    delta = comparison.after_step_ns - comparison.before_step_ns
+    span = comparison.after_span_ns - comparison.before_span_ns
+    steps = comparison.matched
     return (
-        Fact("before", duration(found.before_step_ns), f"{plural(int(steps['steps_before'].sum()), 'step')} compared"),
-        Fact("after", duration(found.after_step_ns), f"{plural(int(steps['steps_after'].sum()), 'step')} compared"),
-        Fact("change", signed(delta, MINUS), "device time of a step"),
-        Fact("first to last event", signed(span, MINUS), "change of a step's span"),
+        Fact(
+            "before",
+            duration(comparison.before_step_ns),
+            f"{plural(int(steps['steps_before'].sum()), 'step')} compared",
+        ),
+        Fact(
+            "after", duration(comparison.after_step_ns), f"{plural(int(steps['steps_after'].sum()), 'step')} compared"
+        ),
+        Fact("change", signed(delta, MINUS), "device time per step"),
+        Fact("first to last event", signed(span, MINUS), "change per step"),
     )

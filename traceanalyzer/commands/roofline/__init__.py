@@ -1,1 +1,1 @@
-"""roofline"""
+"""``traceanalyzer roofline``."""

@@ -1,4 +1,4 @@
-"""``traceanalyzer roofline``: what bounds each kind of work, how far it is from its roof, what could be won."""
+"""``traceanalyzer roofline``: what limits each kind of work, how far it is from its roof, what could be saved."""
 
 from __future__ import annotations
 
@@ -47,11 +47,13 @@ def roofline(
     as_csv: bool,
     no_cache: bool,
 ) -> None:
-    """Tell what each kind of work is bound by, how far it is from that roof, and what could be won.
+    """Tell what limits each kind of work, how far it is from that roof, and what could be saved.
 
     Model and GPU are recognised where the trace allows it; --model and --gpu state them.
     """
-    from traceanalyzer.commands.roofline import view as report
+    from traceanalyzer.commands.roofline import view
+    from traceanalyzer.commands.roofline.result import RooflineRow
+    from traceanalyzer.declare import csv_columns
     from traceanalyzer.roofline import RooflineError, parse_assumption, what_if
     from traceanalyzer.roofline import roofline as analyse
     from traceanalyzer.show.terminal import console
@@ -61,19 +63,19 @@ def roofline(
     try:
         assumptions = [parse_assumption(text) for text in assume]
         trace = open_one(paths, rank=rank, no_cache=no_cache)
-        found = analyse(trace, request)
-        assumed = what_if(found, assumptions) if assumptions else None
+        analysed = analyse(trace, request)
+        assumed = what_if(analysed, assumptions) if assumptions else None
     except RooflineError as error:
         raise click.UsageError(str(error)) from error
     show_warnings(warnings_of(trace))
     if plot is not None:
         from traceanalyzer.commands.roofline.plot import roofline_figure
 
-        save_plot(roofline_figure(found), plot)
+        save_plot(roofline_figure(analysed), plot)
     if as_json:
-        emit_json(report.document(found, assumed))
+        emit_json(view.document(analysed, assumed))
     elif as_csv:
-        emit_csv(report.CSV_COLUMNS, report.csv_rows(found))
+        emit_csv(csv_columns(RooflineRow), view.rows_of_roofline(analysed))
     else:
         screen = console()
-        screen.print(report.render(found, assumed, limit or len(found.rows), screen.width))
+        screen.print(view.render(analysed, assumed, limit or len(analysed.rows), screen.width))

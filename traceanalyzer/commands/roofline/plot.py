@@ -1,4 +1,4 @@
-"""A roofline plot: the peak and the achievable roof, and one point a row, as large as its share of the time."""
+"""A roofline plot: the peak and the achievable roof, and one point per row, as large as its share of the time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from traceanalyzer.problems import TraceError
 from traceanalyzer.roofline import Roofline, Row
 from traceanalyzer.show.plots import style
-from traceanalyzer.show.plots.labels import Point, marker_area, place_labels
-from traceanalyzer.wording import cut_middle, percent, visible
+from traceanalyzer.show.plots.labels import PlotPoint, marker_area, place_labels
+from traceanalyzer.wording import cut_middle, percent, step_of, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,47 +32,42 @@ WIDTH, HEIGHT = 9.6, 6.6
 """Inches."""
 
 
-def points_of(found: Roofline) -> tuple[list[Point], list[str]]:
+def points_of(roofline: Roofline) -> tuple[list[PlotPoint], list[str]]:
     """Return the rows that can be drawn, most time first, and the labels of large rows that have no FLOP or bytes."""
-    shown: list[Point] = []
+    shown: list[PlotPoint] = []
     left_out: list[str] = []
-    for row in found.rows:
-        share = row.measured_ns / found.measured_ns if found.measured_ns else 0.0
+    for row in roofline.rows:
+        share = row.measured_ns / roofline.measured_ns if roofline.measured_ns else 0.0
         if share < LEAST_SHARE or len(shown) >= MOST_POINTS:
             continue
-        label = _plain(cut_middle(row.label, LABEL_LENGTH))
+        label = visible(cut_middle(row.label, LABEL_LENGTH))
         if row.intensity and row.tflops:
-            shown.append(Point(f"{label} {percent(share)}", row.intensity, row.tflops, share, _style(row)))
+            shown.append(PlotPoint(f"{label} {percent(share)}", row.intensity, row.tflops, share, _style(row)))
         else:
             left_out.append(label)
     return shown, left_out
-
-
-def _plain(text: str) -> str:
-    """Untrusted text that is drawn as it is: no control characters; formulas are off."""
-    return visible(text)
 
 
 def _style(row: Row) -> str:
     return row.bound if row.plausible else "implausible"
 
 
-def roofline_figure(found: Roofline) -> Figure:
+def roofline_figure(roofline: Roofline) -> Figure:
     """Draw the roofline.
 
     Raises:
         TraceError: there is no GPU or no row to draw.
     """
-    points, left_out = points_of(found)
-    if found.ceilings is None:
+    points, left_out = points_of(roofline)
+    if roofline.ceilings is None:
         raise TraceError("plot", "no plot: the GPU is unknown; pass --gpu NAME")
     if not points:
         raise TraceError("plot", "no plot: no row has known FLOP and bytes; pass --model NAME or config.json")
     with style.styled():
-        return _figure(found, points, left_out)
+        return _figure(roofline, points, left_out)
 
 
-def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str]) -> Figure:
+def _figure(roofline: Roofline, points: Sequence[PlotPoint], left_out: Sequence[str]) -> Figure:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     figure = style.new_figure(HEIGHT, WIDTH)
@@ -81,13 +76,13 @@ def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str]) -
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         axis.set_minor_formatter(NullFormatter())
-        # Two marks a decade say where one is; all eight take most of the time of drawing.
+        # Two marks per decade say where one is; all eight take most of the time of drawing.
         axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
-    axes.set_xlabel("arithmetic intensity, FLOP a byte")
+    axes.set_xlabel("arithmetic intensity, FLOP per byte")
     axes.set_ylabel("TFLOP/s")
-    axes.set_title(_title(found))
-    _limits(axes, found, points)
-    roofs = _roofs(axes, found)
+    axes.set_title(_title(roofline))
+    _limits(axes, roofline, points)
+    roofs = _roofs(axes, roofline)
     for point in sorted(points, key=lambda one: -one.share):
         colour, marker = style.BOUNDS[point.style]
         axes.scatter(
@@ -122,44 +117,44 @@ def _figure(found: Roofline, points: Sequence[Point], left_out: Sequence[str]) -
     return figure
 
 
-def _title(found: Roofline) -> str:
-    model = found.model.name.rsplit("/", 1)[-1] if found.model else "unknown model"
-    inferred = " (inferred)" if found.model_source == "inferred" else ""
-    gpu = found.ceilings.gpu.name if found.ceilings else ""
-    floor = "" if found.floor_ns is None else f", floor {found.floor_ns / 1e6:.2f} ms"
-    phase = f"{found.phase} step" if found.phase else "step"
-    return f"{_plain(model)}{inferred} on {_plain(gpu)}\n{phase}: {found.measured_ns / 1e6:.2f} ms of kernels{floor}"
+def _title(roofline: Roofline) -> str:
+    model = roofline.model.name.rsplit("/", 1)[-1] if roofline.model else "unknown model"
+    inferred = " (inferred)" if roofline.model_source == "inferred" else ""
+    gpu = roofline.ceilings.gpu.name if roofline.ceilings else ""
+    floor = "" if roofline.floor_ns is None else f", floor {roofline.floor_ns / 1e6:.2f} ms"
+    kernels = f"{step_of(roofline.phase)}: {roofline.measured_ns / 1e6:.2f} ms of kernels"
+    return f"{visible(model)}{inferred} on {visible(gpu)}\n{kernels}{floor}"
 
 
-def _limits(axes: Axes, found: Roofline, points: Sequence[Point]) -> None:
-    ceilings = found.ceilings
+def _limits(axes: Axes, roofline: Roofline, points: Sequence[PlotPoint]) -> None:
+    ceilings = roofline.ceilings
     assert ceilings is not None
-    peak = max(ceilings.peak_tflops(dtype) or 0.0 for dtype in _dtypes(found))
+    peak = max(ceilings.peak_tflops(dtype) or 0.0 for dtype in _dtypes(roofline))
     ridge = peak * 1e3 / ceilings.gpu.bandwidth_gbps
     low, high = min(point.x for point in points), max(point.x for point in points)
     axes.set_xlim(10 ** math.floor(math.log10(low / 2)), 10 ** math.ceil(math.log10(max(high, ridge) * 3)))
     axes.set_ylim(10 ** math.floor(math.log10(min(point.y for point in points) / 2)), peak * 5)
 
 
-def _dtypes(found: Roofline) -> list[str]:
+def _dtypes(roofline: Roofline) -> list[str]:
     """Data types of the drawn rows whose arithmetic counts, most time first; the GPU's first peak without any."""
-    assert found.ceilings is not None
+    assert roofline.ceilings is not None
     times: dict[str, float] = {}
-    for row in found.rows:
+    for row in roofline.rows:
         if row.dtype and row.flops and (row.role in PRODUCTS or row.bound == "compute"):
             times[row.dtype] = times.get(row.dtype, 0.0) + row.measured_ns
-    known = [dtype for dtype in sorted(times, key=lambda dtype: -times[dtype]) if found.ceilings.peak_tflops(dtype)]
-    return known[:2] or [next(iter(found.ceilings.gpu.peak_tflops), "bf16")]
+    known = [dtype for dtype in sorted(times, key=lambda dtype: -times[dtype]) if roofline.ceilings.peak_tflops(dtype)]
+    return known[:2] or [next(iter(roofline.ceilings.gpu.peak_tflops), "bf16")]
 
 
-def _roofs(axes: Axes, found: Roofline) -> list[tuple[float, float]]:
+def _roofs(axes: Axes, roofline: Roofline) -> list[tuple[float, float]]:
     """Draw the roofs and return points along them, in data coordinates, that labels keep away from."""
-    ceilings = found.ceilings
+    ceilings = roofline.ceilings
     assert ceilings is not None
     left, right = axes.get_xlim()
     xs = [left * (right / left) ** (i / 200) for i in range(201)]
     kept: list[tuple[float, float]] = []
-    for number, dtype in enumerate(_dtypes(found)):
+    for number, dtype in enumerate(_dtypes(roofline)):
         peak, reached = ceilings.peak_tflops(dtype) or 1.0, ceilings.achievable_tflops(dtype) or 1.0
         dashes = ("-", (0, (5, 2))) if number == 0 else ("-.", ":")
         for tflops, gbps, dash, width in (
@@ -178,7 +173,7 @@ def _roofs(axes: Axes, found: Roofline) -> list[tuple[float, float]]:
     return kept
 
 
-def _legend(axes: Axes, points: Sequence[Point]) -> None:
+def _legend(axes: Axes, points: Sequence[PlotPoint]) -> None:
     from matplotlib.lines import Line2D
 
     used = [name for name in style.BOUNDS if any(point.style == name for point in points)]
@@ -190,12 +185,10 @@ def _legend(axes: Axes, points: Sequence[Point]) -> None:
             marker=style.BOUNDS[name][1],
             color=style.BOUNDS[name][0],
             markersize=11,
-            label=_bound_words(name),
+            label="above its roof: implausible" if name == "implausible" else name,
         )
         for name in used
     ]
-    axes.legend(handles=handles, loc="lower right", framealpha=1.0, fontsize=12, title="bound (size: share of time)")
-
-
-def _bound_words(name: str) -> str:
-    return "above its roof: implausible" if name == "implausible" else name
+    axes.legend(
+        handles=handles, loc="lower right", framealpha=1.0, fontsize=12, title="limited by (size: share of time)"
+    )

@@ -1,1 +1,1 @@
-"""serving"""
+"""``traceanalyzer serving``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,10 @@ from traceanalyzer.cli.common import (
 from traceanalyzer.cli.plotting import plot_option_of, save_plot
 
 if TYPE_CHECKING:
-    from traceanalyzer.problems import TraceWarning
-    from traceanalyzer.serving.serving_result import ServingResult
+    from traceanalyzer.serving.grouping import RunGroup
     from traceanalyzer.serving.utilisation import Utilisation
 
 csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV, every metric in its own unit.")
-
-
 plot_option = plot_option_of("Draw output tokens/s over concurrency")
 
 
@@ -44,32 +42,29 @@ def serving() -> None:
 @csv_option
 def show(paths: tuple[str, ...], plot: Path | None, logs: tuple[str, ...], as_json: bool, as_csv: bool) -> None:
     """Show results as a table over concurrencies, and check that their figures fit together."""
-    from traceanalyzer.commands.serving import view as report
+    from traceanalyzer.commands.serving import view
     from traceanalyzer.serving.read import read
     from traceanalyzer.serving.result_checks import check, failed
+    from traceanalyzer.serving.result_rows import show_columns, show_rows
     from traceanalyzer.serving.series import series
     from traceanalyzer.serving.utilisation import read_utilisation
     from traceanalyzer.show.terminal import console
 
     refuse_both(as_json, as_csv)
-    found = read(paths)
+    given = read(paths)
     utilisation = {Path(log).name: read_utilisation(log) for log in logs}
-    warnings = [*found.warnings, *(w for result in found.results for w in check(result))]
-    warnings += failed(found.results)
+    warnings = [*given.warnings, *(w for result in given.results for w in check(result)), *failed(given.results)]
     show_warnings(warnings)
-    listed = series(found.results)
-    if plot is not None:
-        from traceanalyzer.commands.serving.plot import throughput_curves
-
-        save_plot(throughput_curves({one.name: one.points for one in listed}), plot)
+    listed = series(given.results)
+    _save_curves(plot, {one.name: one.points for one in listed})
     if as_json:
-        emit_json(report.show_document(listed, utilisation, warnings))
+        emit_json(view.show_document(listed, utilisation, warnings))
     elif as_csv:
-        rows = report.show_rows(listed)
-        emit_csv(report.show_csv_columns(rows), rows)
+        rows = show_rows(listed)
+        emit_csv(show_columns(rows), rows)
     else:
         screen = console()
-        screen.print(report.render_show(listed, utilisation, screen.width))
+        screen.print(view.render_show(listed, utilisation, screen.width))
 
 
 @serving.command()
@@ -106,14 +101,12 @@ def compare(
     Runs are paired by concurrency (or request rate); runs of the same load are repetitions, whose scatter tells a real
     change from noise. Every metric knows whether higher or lower is better.
     """
-    from traceanalyzer.serving.grouping import select
-    from traceanalyzer.serving.read import read
-
     refuse_both(as_json, as_csv)
     if layouts:
         if select_before or select_after:
             raise click.UsageError("--select-before and --select-after do not go with --layouts")
-        _compare_layouts(_named(sides, "--layouts"), reference, plot, logs, as_json=as_json, as_csv=as_csv)
+        named = _named(sides, "--layouts")
+        _compare_layouts(named, reference, plot, _utilisation(logs, tuple(named)), as_json=as_json, as_csv=as_csv)
         return
     if reference is not None:
         raise click.UsageError("--reference goes with --layouts")
@@ -121,66 +114,50 @@ def compare(
         raise click.UsageError(
             f"expected BEFORE and AFTER, got {len(sides)} paths; join several files of a side with commas"
         )
-    utilisation = _utilisation(logs, ("before", "after"))
-    before, after = (read(side) for side in sides)
-    _compare_sides(
-        select(before.results, select_before, "--select-before"),
-        select(after.results, select_after, "--select-after"),
-        [*before.warnings, *after.warnings],
-        utilisation,
-        plot,
-        as_json=as_json,
-        as_csv=as_csv,
-    )
-
-
-def _compare_sides(
-    before: tuple[ServingResult, ...],
-    after: tuple[ServingResult, ...],
-    warnings: list[TraceWarning],
-    utilisation: dict[str, Utilisation],
-    plot: Path | None,
-    *,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
     from dataclasses import replace
 
-    from traceanalyzer.commands.serving import view as report
+    from traceanalyzer.commands.serving import view
+    from traceanalyzer.declare import csv_columns
     from traceanalyzer.serving.comparison import compare as compare_sides
-    from traceanalyzer.serving.grouping import group
+    from traceanalyzer.serving.comparison import document
+    from traceanalyzer.serving.grouping import group, select
+    from traceanalyzer.serving.read import read
+    from traceanalyzer.serving.result import MetricChange
     from traceanalyzer.show.terminal import console
 
-    found = compare_sides(before, after)
-    found = replace(found, warnings=(*warnings, *found.warnings))
-    show_warnings(found.warnings)
-    if plot is not None:
-        from traceanalyzer.commands.serving.plot import throughput_curves
-
-        save_plot(throughput_curves({"before": group(before), "after": group(after)}), plot)
+    utilisation = _utilisation(logs, ("before", "after"))
+    before, after = (read(side) for side in sides)
+    old = select(before.results, select_before, "--select-before")
+    new = select(after.results, select_after, "--select-after")
+    comparison = compare_sides(old, new)
+    comparison = replace(comparison, warnings=(*before.warnings, *after.warnings, *comparison.warnings))
+    show_warnings(comparison.warnings)
+    _save_curves(plot, {"before": group(old), "after": group(new)})
     if as_json:
-        emit_json(report.comparison_document(found, utilisation))
+        emit_json(document(comparison, utilisation))
     elif as_csv:
-        emit_csv(report.COMPARE_CSV_COLUMNS, map(report.change_row, found.changes))
+        emit_csv(csv_columns(MetricChange), comparison.changes)
     else:
         screen = console()
-        screen.print(report.render_comparison(found, utilisation, screen.width))
+        screen.print(view.render_comparison(comparison, utilisation, screen.width))
 
 
 def _compare_layouts(
     named: dict[str, str],
     reference: str | None,
     plot: Path | None,
-    logs: tuple[str, ...],
+    utilisation: dict[str, Utilisation],
     *,
     as_json: bool,
     as_csv: bool,
 ) -> None:
     from dataclasses import replace
 
-    from traceanalyzer.commands.serving import layouts_view as report
+    from traceanalyzer.commands.serving import layouts_view
+    from traceanalyzer.commands.serving.layouts import compare_layouts
+    from traceanalyzer.commands.serving.result import LayoutRatio
+    from traceanalyzer.declare import csv_columns
     from traceanalyzer.serving.grouping import group
-    from traceanalyzer.serving.layouts import compare_layouts
     from traceanalyzer.serving.read import read
     from traceanalyzer.show.terminal import console
 
@@ -188,36 +165,39 @@ def _compare_layouts(
         raise click.UsageError("--layouts needs at least two NAME=PATH")
     if reference is not None and reference not in named:
         raise click.UsageError(f"--reference {reference} is not one of the layouts ({', '.join(named)})")
-    utilisation = _utilisation(logs, tuple(named))
-    read_sides = {name: read(path) for name, path in named.items()}
-    found = compare_layouts({name: side.results for name, side in read_sides.items()}, reference)
-    told = [warning for side in read_sides.values() for warning in side.warnings]
-    found = replace(found, warnings=(*told, *found.warnings))
-    show_warnings(found.warnings)
+    sides = {name: read(path) for name, path in named.items()}
+    compared = compare_layouts({name: side.results for name, side in sides.items()}, reference)
+    odd = [warning for side in sides.values() for warning in side.warnings]
+    compared = replace(compared, warnings=(*odd, *compared.warnings))
+    show_warnings(compared.warnings)
+    _save_curves(plot, {name: group(side.results) for name, side in sides.items()})
+    if as_json:
+        emit_json(layouts_view.document(compared, utilisation))
+    elif as_csv:
+        emit_csv(csv_columns(LayoutRatio), compared.ratios)
+    else:
+        screen = console()
+        screen.print(layouts_view.render(compared, utilisation, screen.width))
+
+
+def _save_curves(plot: Path | None, groups: Mapping[str, Sequence[RunGroup]]) -> None:
     if plot is not None:
         from traceanalyzer.commands.serving.plot import throughput_curves
 
-        save_plot(throughput_curves({name: group(side.results) for name, side in read_sides.items()}), plot)
-    if as_json:
-        emit_json(report.document(found, utilisation))
-    elif as_csv:
-        emit_csv(report.CSV_COLUMNS, map(report.ratio_row, found.ratios))
-    else:
-        screen = console()
-        screen.print(report.render(found, utilisation, screen.width))
+        save_plot(throughput_curves(groups), plot)
 
 
 def _named(pairs: tuple[str, ...], option: str) -> dict[str, str]:
     """Split NAME=PATH arguments."""
-    found: dict[str, str] = {}
+    named: dict[str, str] = {}
     for pair in pairs:
         name, separator, path = pair.partition("=")
         if not (separator and name and path):
             raise click.UsageError(f"{option}: expected NAME=PATH, got {pair}")
-        if name in found:
+        if name in named:
             raise click.UsageError(f"{option}: {name} is given twice; join its paths with commas")
-        found[name] = path
-    return found
+        named[name] = path
+    return named
 
 
 def _utilisation(logs: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Utilisation]:

@@ -1,4 +1,4 @@
-"""Plots of serving results: output tokens/s over concurrency, one curve a configuration."""
+"""Plots of serving results: output tokens/s over concurrency, one curve per configuration."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyzer.problems import TraceError
-from traceanalyzer.serving.comparison import estimates
-from traceanalyzer.serving.grouping import Group
+from traceanalyzer.serving.comparison import mean_of
+from traceanalyzer.serving.grouping import RunGroup
 from traceanalyzer.show.plots import style
 from traceanalyzer.wording import visible
 
@@ -30,7 +30,7 @@ class Curve:
     half_widths: tuple[float, ...]
 
 
-def curves(groups: Mapping[str, Sequence[Group]]) -> tuple[list[Curve], str]:
+def curves(groups: Mapping[str, Sequence[RunGroup]]) -> tuple[list[Curve], str]:
     """Take the curves that can be drawn, over concurrency or else over the request rate.
 
     Returns:
@@ -40,13 +40,13 @@ def curves(groups: Mapping[str, Sequence[Group]]) -> tuple[list[Curve], str]:
         TraceError: no result has both a load and output tokens/s.
     """
     for axis, label in (("concurrency", "concurrent requests"), ("request_rate", "requests sent per second")):
-        found = [curve for name, points in groups.items() if (curve := _curve(name, points, axis)) is not None]
-        if found:
-            return found, label
+        drawn = [curve for name, points in groups.items() if (curve := _curve(name, points, axis)) is not None]
+        if drawn:
+            return drawn, label
     raise TraceError("plot", "nothing to draw: no result states both a concurrency and output tokens/s")
 
 
-def throughput_curves(groups: Mapping[str, Sequence[Group]], title: str = "") -> Figure:
+def throughput_curves(groups: Mapping[str, Sequence[RunGroup]], title: str = "") -> Figure:
     """Draw tokens/s over concurrency; a lone curve's name is the title where none is given.
 
     Raises:
@@ -57,11 +57,11 @@ def throughput_curves(groups: Mapping[str, Sequence[Group]], title: str = "") ->
         return _draw(drawn, label, title)
 
 
-def _curve(name: str, points: Sequence[Group], axis: str) -> Curve | None:
+def _curve(name: str, points: Sequence[RunGroup], axis: str) -> Curve | None:
     rows = []
     for point in points:
         load: float | None = getattr(point.load, axis)
-        speed = estimates(point, METRIC)
+        speed = mean_of(point, METRIC)
         if load is not None and speed is not None:
             rows.append((load, speed.mean, speed.half_width or 0.0))
     if not rows:

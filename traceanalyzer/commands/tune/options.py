@@ -1,4 +1,4 @@
-"""What the tune commands share: options, and turning what they say into problems and candidates."""
+"""What the tune commands share: options, and reading problems and candidates from them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def candidate_options(command: F) -> F:
     """Give a command the options that say which candidates there are."""
     for option in (
         gpu_file_option,
-        click.option("--gpu", help="GPU whose figures the screen takes, such as H100 or MI300X."),
+        click.option("--gpu", help="GPU whose figures the screen uses, such as H100 or MI300X."),
         click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=120.0, show_default=True,
                      help="Seconds for one candidate."),
         click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Compiling processes."),
@@ -76,18 +76,18 @@ def measure_options(command: F) -> F:
         json_option,
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of data, routing and order."),
         click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
-                     help="Sweep file: every result is added as it comes; an interrupted run goes on from it."),
+                     help="Sweep file: results are added as they come, and an interrupted run resumes from it."),
         click.option("--budget", "budget_s", type=FiniteRange(min=1), help="Seconds for measuring."),
         click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True,
-                     help="Samples of a candidate in a round."),
+                     help="Samples per candidate and round."),
         click.option("--routing", "routings", multiple=True, default=("uniform",), show_default=True,
-                     help="How rows fall on experts: uniform, skewed, or rows per expert (3,0,5,...); repeatable."),
+                     help="Rows on experts: uniform, skewed, or rows per expert (3,0,5,...); repeatable."),
         click.option("--concurrency", help="Instead of --m: tokens in the batch; rows follow from top_k."),
         click.option("--m", "m_text", help="Rows, such as 4,16 or 4-32; in a mixture of experts tokens x top_k."),
         click.option("--device", type=click.Choice(("gpu", "interpret")), default="gpu", show_default=True,
-                     help="interpret runs tiny shapes in Triton's interpreter: no measurement."),
+                     help="interpret runs tiny shapes in Triton's interpreter, which measures nothing."),
         click.option("--backend", type=click.Choice(tuple(BACKENDS)), default="builtin", show_default=True,
-                     help="Whose kernel: our own, or what an installed vLLM brings."),
+                     help="Whose kernel: the built-in one, or that of an installed vLLM."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -103,7 +103,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def space_of(kernel: str) -> SearchSpace:
-    """Return a kernel's search space; vLLM's fused_moe has one too, though no kernel of ours."""
+    """Return a kernel's search space; vLLM's fused_moe has one too, though it is not built in."""
     if kernel == FUSED_MOE:
         from traceanalyzer.commands.tune.measure.backends.fused_moe import SPACE
 
@@ -114,7 +114,7 @@ def space_of(kernel: str) -> SearchSpace:
 
 
 def problems_of(kernel: str, shape: str, dtype: str | None, rows: Sequence[int] | None) -> tuple[Problem, ...]:
-    """Return the problem a shape names, once for every number of rows.
+    """Return the problem that a shape names, once per number of rows.
 
     Raises:
         ValueError: there is no such shape, or the kernel cannot do it.
@@ -138,7 +138,7 @@ def problems_of(kernel: str, shape: str, dtype: str | None, rows: Sequence[int] 
 def problems_to_measure(
     kernel: str, shape: str, dtype: str | None, device: str, m_text: str | None, concurrency: str | None
 ) -> tuple[Problem, ...]:
-    """Return the problems of a run, one for every number of rows; the interpreter gets tiny ones.
+    """Return the problems of a run, one per number of rows; the interpreter gets tiny ones.
 
     Raises:
         ValueError: the shape or the rows cannot be used.
@@ -156,8 +156,8 @@ def problems_to_measure(
     if concurrency:
         top_k = problems_of(kernel, shape, dtype, None)[0].top_k or 1
         rows = tuple(tokens * top_k for tokens in parse_counts(concurrency))
-    found = problems_of(kernel, shape, dtype, rows)
-    return tuple(dict.fromkeys(map(tiny, found))) if device == "interpret" else found
+    problems = problems_of(kernel, shape, dtype, rows)
+    return tuple(dict.fromkeys(map(tiny, problems))) if device == "interpret" else problems
 
 
 def routing_draws(problems: Sequence[Problem], routings: Sequence[str]) -> tuple[str | None, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import kernel, number
+from traceanalyzer.names.build import SPLIT_NOTE, blocks, kernel, number
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
@@ -14,9 +14,14 @@ _TILE_MN = re.compile(r"_(\d{2,3})x(\d{2,3})(?=_|$)")
 _EPILOGUE = re.compile(r"(?<![a-z])(silu|gelu|swiglu)(?![a-z])")
 
 
-def _epilogue(text: str) -> str | None:
-    found = _EPILOGUE.search(text)
-    return found[1] if found else None
+_STAGE_ROLES = {"1": "moe_gate_up", "2": "moe_down"}
+
+
+def _product(view: NameView, scheme: str, text: str, **fields: object) -> KernelName:
+    """Return a product of AITER's; ``text`` says what it does at its end."""
+    epilogue = _EPILOGUE.search(text)
+    fields |= {"epilogue": epilogue[1] if epilogue else None, "retunable": True, "knob": KNOB, "library": "AITER"}
+    return kernel(view, scheme, "gemm", **fields)
 
 
 @register(
@@ -29,19 +34,13 @@ def _epilogue(text: str) -> str | None:
 )
 def read_two_stage(view: NameView, match: re.Match[str]) -> KernelName:
     """Threads x M x N x K; stage 1 is the gate and up projection, stage 2 the down projection."""
-    return kernel(
+    return _product(
         view,
         "aiter_two_stage",
-        "gemm",
+        view.lower,
         family="moe_gemm",
-        role="moe_gate_up" if match["stage"] == "1" else "moe_down",
-        block_m=number(match["m"]),
-        block_n=number(match["n"]),
-        block_k=number(match["k"]),
-        epilogue=_epilogue(view.lower),
-        retunable=True,
-        knob=KNOB,
-        library="AITER",
+        role=_STAGE_ROLES[match["stage"]],
+        **blocks(match.group("m", "n", "k")),
     )
 
 
@@ -49,27 +48,21 @@ def read_two_stage(view: NameView, match: re.Match[str]) -> KernelName:
     "aiter_asm", order=83, contains=("aiter",), pattern=r"(?:aiter::|^_ZN5aiter\d{1,3})(?P<body>\w*(?:gemm|fmoe)\w*)"
 )
 def read_asm(view: NameView, _match: re.Match[str]) -> KernelName | None:
-    """Tile M x N as the last pair between underscores; a block of scales (`per1x32`) is not one."""
+    """Tile M x N: the last pair between underscores; a block of scales (`per1x32`) is not a tile."""
     body = view.function.rsplit("::", 1)[-1]
     if "gemm" not in body and "fmoe" not in body:
         return None
     moe = "moe" in body
     tiles = [(int(m), int(n)) for m, n in _TILE_MN.findall(body) if min(int(m), int(n)) >= 16]
     stage = re.search(r"stage([12])", body)
-    role = {"1": "moe_gate_up", "2": "moe_down"}[stage[1]] if stage and moe else None
-    return kernel(
+    return _product(
         view,
         "aiter_asm",
-        "gemm",
+        body.lower(),
         family="moe_gemm" if moe else "gemm",
-        role=role,
-        block_m=tiles[-1][0] if tiles else None,
-        block_n=tiles[-1][1] if tiles else None,
-        epilogue=_epilogue(body.lower()),
-        retunable=True,
-        knob=KNOB,
-        ambiguous="Split-K is on; the number of parts is not in the name." if "splitk" in body.lower() else None,
-        library="AITER",
+        role=_STAGE_ROLES[stage[1]] if stage and moe else None,
+        **blocks(tiles[-1] if tiles else None),
+        ambiguous=SPLIT_NOTE if "splitk" in body.lower() else None,
     )
 
 
@@ -83,20 +76,14 @@ def read_flydsl(view: NameView, match: re.Match[str]) -> KernelName:
     """Tile after `t`, split-K after `split_k` or `ksplit`; moe1 is gate and up, moe2 down."""
     split = re.search(r"_(?:split_?k|k_?split|sk)_?(\d{1,3})(?=_|$)", view.lower)
     stage = re.search(r"moe_?([12])", view.lower)
-    return kernel(
+    return _product(
         view,
         "flydsl",
-        "gemm",
+        view.lower,
         family="moe_gemm" if "moe" in view.lower else "gemm",
-        role={"1": "moe_gate_up", "2": "moe_down"}[stage[1]] if stage else None,
-        block_m=number(match["m"]),
-        block_n=number(match["n"]),
-        block_k=number(match["k"]),
+        role=_STAGE_ROLES[stage[1]] if stage else None,
+        **blocks(match.group("m", "n", "k")),
         split_k=number(split[1]) if split else None,
-        epilogue=_epilogue(view.lower),
-        retunable=True,
-        knob=KNOB,
-        library="AITER",
     )
 
 
@@ -110,15 +97,4 @@ def read_flydsl(view: NameView, match: re.Match[str]) -> KernelName:
 )
 def read_hgemm(view: NameView, match: re.Match[str]) -> KernelName:
     """Tile M x N x K, split-K after `SPK`."""
-    return kernel(
-        view,
-        "hgemm",
-        "gemm",
-        block_m=number(match["m"]),
-        block_n=number(match["n"]),
-        block_k=number(match["k"]),
-        split_k=number(match["split"]),
-        retunable=True,
-        knob=KNOB,
-        library="AITER",
-    )
+    return _product(view, "hgemm", "", **blocks(match.group("m", "n", "k")), split_k=number(match["split"]))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from traceanalyzer.names.build import kernel, number
+from traceanalyzer.names.build import by_rule, number
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
@@ -37,17 +38,13 @@ _KEYS = {
     pattern=r"^(?P<function>\w{1,200}?)_(?:[A-Z][A-Z_]*BLOCK|BLOCK)(?:_SIZE)?_[MNK]_\d",
 )
 def read(view: NameView, match: re.Match[str]) -> KernelName | None:
-    """Keys and values after the function's name; a key that is not there stays null."""
+    """Keys and values after the function's name; a key that is absent stays unknown."""
     rule = classify(match["function"])
     if rule is None:
         return None
     settings: dict[str, int | None] = {}
     for setting in _SETTING.finditer(view.text):
         settings.setdefault(_KEYS[setting[1]], number(setting[2]))
-    kind, role = rule.kind, rule.role
-    if kind == "gemm" and "_reduce_kernel" in match["function"]:
-        kind, role = "gemm_helper", POSITION
-    fields: dict[str, object] = {} if role is None else {"role": None if role == POSITION else role}
-    if rule.family is not None:
-        fields["family"] = rule.family
-    return kernel(view, "aiter_triton", kind, retunable=True, knob=KNOB, library="AITER", **settings, **fields)
+    if rule.kind == "gemm" and "_reduce_kernel" in match["function"]:
+        rule = replace(rule, kind="gemm_helper", role=POSITION)
+    return by_rule(view, "aiter_triton", rule, retunable=True, knob=KNOB, library="AITER", **settings)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import by_words, kernel
+from traceanalyzer.names.build import by_rule, first_mark, kernel
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
+from traceanalyzer.names.vocabulary import classify
 
 _LOOPS = (
     "elementwise_kernel",
@@ -38,6 +39,24 @@ _BODIES: tuple[tuple[str, str], ...] = (
     ("distribution", "sampling"),
     ("float8", "memory"),
 )
+_PRIMITIVE_LIBRARIES = ("rocprim", "cub::", "thrust::", "at_cuda_detail")
+# Likewise for a kernel of rocPRIM, CUB or Thrust.
+_PRIMITIVES: tuple[tuple[str, str], ...] = (
+    ("radix", "sort"),
+    ("onesweep", "sort"),
+    ("sort", "sort"),
+    ("scan", "scan"),
+    ("reduce", "reduction"),
+    ("select", "index"),
+    ("partition", "index"),
+    ("unique", "index"),
+    ("histogram", "reduction"),
+    ("transform", "elementwise"),
+    ("for_each", "elementwise"),
+    ("parallel_for", "elementwise"),
+    ("copy", "memory"),
+)
+_SOFTMAX = ("softmax", "cunn_softmax", "cunn_spatialsoftmax", "persistent_softmax")
 
 
 @register(
@@ -54,46 +73,27 @@ _BODIES: tuple[tuple[str, str], ...] = (
     ),
     pattern="",
 )
-def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
+def read(view: NameView, _match: re.Match[str]) -> KernelName:
     """The loop's body decides: a copy, a fill, an activation, a reduction, arithmetic."""
     function = view.function.rsplit("::", 1)[-1].lower()
     head = view.lower[:6000]
-    library = "PyTorch"
-    if function.startswith(("distribution_", "exponential")):
-        return kernel(view, "aten", "sampling", library=library)
-    if any(loop in function for loop in _LOOPS):
-        kind = next((kind for mark, kind in _BODIES if mark in head), None)
-        if kind is None:
-            kind = "reduction" if "reduce_kernel" in function else "elementwise"
-        return kernel(view, "aten", kind, library=library)
-    if "rocprim" in head or "cub::" in head or "thrust::" in head or "at_cuda_detail" in head:
+    kind, library = _own_kind(function, head), "PyTorch"
+    if kind is None and any(mark in head for mark in _PRIMITIVE_LIBRARIES):
+        kind = first_mark(head, _PRIMITIVES) or "unknown"
         library = "rocPRIM" if "rocprim" in head else "CUB"
-        return kernel(view, "aten", _primitive(head), library=library)
-    if function.startswith(("softmax", "cunn_softmax", "cunn_spatialsoftmax", "persistent_softmax")):
-        return kernel(view, "aten", "reduction", library=library)
-    if "embedding" in function:
-        return kernel(view, "aten", "embedding", library=library)
-    reading = by_words(view, "aten", library=library)
-    return reading if reading is not None else kernel(view, "aten", "unknown", library=library)
+    if kind is None and function.startswith(_SOFTMAX):
+        kind = "reduction"
+    if kind is None and "embedding" in function:
+        kind = "embedding"
+    if kind is not None:
+        return kernel(view, "aten", kind, library=library)
+    return by_rule(view, "aten", classify(view.identifier), library=library)
 
 
-def _primitive(head: str) -> str:
-    """Kind of a rocPRIM, CUB or Thrust kernel."""
-    marks = (
-        ("radix", "sort"),
-        ("onesweep", "sort"),
-        ("merge_sort", "sort"),
-        ("mergesort", "sort"),
-        ("sort", "sort"),
-        ("scan", "scan"),
-        ("reduce", "reduction"),
-        ("select", "index"),
-        ("partition", "index"),
-        ("unique", "index"),
-        ("histogram", "reduction"),
-        ("transform", "elementwise"),
-        ("for_each", "elementwise"),
-        ("parallel_for", "elementwise"),
-        ("copy", "memory"),
-    )
-    return next((kind for mark, kind in marks if mark in head), "unknown")
+def _own_kind(function: str, head: str) -> str | None:
+    """Return the kind of a random draw or of a loop, by its body."""
+    if function.startswith(("distribution_", "exponential")):
+        return "sampling"
+    if not any(loop in function for loop in _LOOPS):
+        return None
+    return first_mark(head, _BODIES) or ("reduction" if "reduce_kernel" in function else "elementwise")

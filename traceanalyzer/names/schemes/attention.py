@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import by_words
+from traceanalyzer.names.build import by_words, first_mark
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
@@ -38,5 +38,5 @@ _LIBRARIES = (
 def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     """The numbers in `Flash_fwd_kernel_traits<128, 64, 128, 4>` start with the head size: no tile is read."""
     lower = view.function.lower()
-    library = next((name for mark, name in _LIBRARIES if mark in lower), None)
+    library = first_mark(lower, _LIBRARIES)
     return by_words(view, "flashinfer" if library == "FlashInfer" else "attention", library=library)

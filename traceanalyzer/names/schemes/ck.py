@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from traceanalyzer.names.build import kernel, number
+from traceanalyzer.names.build import blocks, by_rule, groups, kernel
 from traceanalyzer.names.cpp_text import NameView, integers, template_arguments
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.vocabulary import POSITION, classify
+from traceanalyzer.names.vocabulary import classify
 
 KNOB = "AITER's tuned CSV files (aiter/configs), which choose among the compiled instances"
 _GRIDWISE = re.compile(r"\bck::(Gridwise\w{1,120})<")
@@ -29,15 +30,12 @@ def read_ck(view: NameView, _match: re.Match[str]) -> KernelName:
     if rule is None or rule.kind != "gemm":
         kind = "unknown" if rule is None else rule.kind
         return kernel(view, "ck", kind, library="Composable Kernel")
-    tile = _gridwise_tile(view.cxx)
     return kernel(
         view,
         "ck",
         "gemm",
         family="moe_gemm" if "moe" in view.lower else "gemm",
-        block_m=tile[0] if tile else None,
-        block_n=tile[1] if tile else None,
-        block_k=tile[2] if tile else None,
+        **blocks(_gridwise_tile(view.cxx)),
         retunable=True,
         knob=KNOB,
         library="Composable Kernel",
@@ -72,23 +70,10 @@ def read_ck_tile(view: NameView, _match: re.Match[str]) -> KernelName:
     """One entry function for all: the kernel class in its arguments tells the kind, `TileGemmShape` the tile."""
     name = _kernel_class(view)
     rule = classify(name) or classify(view.identifier)
-    if rule is None:
-        return kernel(view, "ck_tile", "unknown", library="Composable Kernel")
     fields: dict[str, object] = {}
-    if rule.family is not None:
-        fields["family"] = rule.family
-    if rule.role is not None:
-        fields["role"] = None if rule.role == POSITION else rule.role
-    if rule.kind == "gemm":
-        tile = _tile_shape(view)
-        fields |= {
-            "block_m": tile[0] if tile else None,
-            "block_n": tile[1] if tile else None,
-            "block_k": tile[2] if tile else None,
-            "retunable": True,
-            "knob": KNOB,
-        }
-    return kernel(view, "ck_tile", rule.kind, library="Composable Kernel", **fields)
+    if rule is not None and rule.kind == "gemm":
+        fields = {**blocks(_tile_shape(view)), "retunable": True, "knob": KNOB}
+    return by_rule(view, "ck_tile", rule, library="Composable Kernel", **fields)
 
 
 def _kernel_class(view: NameView) -> str:
@@ -96,18 +81,17 @@ def _kernel_class(view: NameView) -> str:
     if view.is_mangled:
         names = [token for token in view.tokens if isinstance(token, str) and token not in {"ck_tile", "kentry"}]
         return names[0] if names else view.function
-    found = _CLASS.search(view.text)
-    return found[1] if found else view.function
+    inner = _CLASS.search(view.text)
+    return inner[1] if inner else view.function
 
 
-def _tile_shape(view: NameView) -> tuple[int | None, int | None, int | None] | None:
+def _tile_shape(view: NameView) -> Sequence[str | int] | None:
     if "<" in view.cxx:
-        found = _TILE_SHAPE.search(view.cxx)
-        return (number(found[1]), number(found[2]), number(found[3])) if found else None
+        return groups(_TILE_SHAPE.search(view.cxx))
     tokens = view.tokens
     for at, token in enumerate(tokens):
         if isinstance(token, str) and token.startswith(("TileGemm", "TileFlatmm")) and token.endswith("Shape"):
             numbers = [value for value in tokens[at + 2 : at + 5] if isinstance(value, int)]
             if tokens[at + 1 : at + 2] == ["sequence"] and len(numbers) == 3:
-                return numbers[0], numbers[1], numbers[2]
+                return numbers
     return None

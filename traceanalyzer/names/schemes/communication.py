@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import kernel
+from traceanalyzer.names.build import first_mark, kernel
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
@@ -68,14 +68,13 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     starts = lower.startswith(("nccl", "rccl", "gloo:", "c10d::", "record_param_comms"))
     if not starts and (rule is None or rule.kind != "communication"):
         return None
-    library = next((name for mark, name in _LIBRARIES if mark in lower), None)
+    library = first_mark(lower, _LIBRARIES)
     return kernel(view, "communication", "communication", library=library, epilogue=_epilogue(lower))
 
 
 def _epilogue(lower: str) -> str | None:
-    """What an all-reduce kernel does besides: the residual add and norm, quantization."""
-    found = [word for word, marks in _FUSED.items() if any(mark in lower for mark in marks)]
-    return "_".join(found) or None
+    """What an all-reduce kernel also does: the residual add and norm, quantization."""
+    return "_".join(word for word, marks in _FUSED.items() if any(mark in lower for mark in marks)) or None
 
 
 _FUSED = {

@@ -6,6 +6,11 @@ import re
 
 from traceanalyzer.names.build import (
     COLUMN_MAJOR,
+    SPLIT_NOTE,
+    blocks,
+    extents,
+    groups,
+    joined_words,
     kernel,
     number,
     same_inputs,
@@ -19,28 +24,24 @@ _STAGE = re.compile(r"_stage(\d{1,2})(?=_|$)")
 _CLUSTER = re.compile(r"_cluster(?:size)?(\d{1,2})x(\d{1,2})x(\d{1,2})(?=_|$)")
 _INPUTS = re.compile(r"_xmma_gemm_(tf32|bf16|[a-z]\d{1,2}|e4m3|e5m2)(tf32|bf16|[a-z]\d{1,2}|e4m3|e5m2)_")
 _CHOICE = "Only through cuBLASLt's choice of algorithm"
-_SPLIT_NOTE = " Split-K is on; the number of parts is not in the name."
+_EPILOGUES = ("bias", "relu", "gelu", "silu")
 
 
 @register("cublas_xmma", order=40, contains=("_xmma_",), pattern=r"sm\d{2,3}[af]?_xmma_(?P<op>[a-z]+)")
 def read_xmma(view: NameView, match: re.Match[str]) -> KernelName:
-    """Tile M x N x K after `tilesize`, depth after `stage` where given; warp and warp-group sizes are no tile."""
+    """Tile M x N x K after `tilesize`, depth after `stage` where given; warp and warp-group sizes are not it."""
     text = view.text
-    tile, stage, cluster = _TILE.search(text), _STAGE.search(text), _CLUSTER.search(text)
-    inputs = _INPUTS.search(text)
-    split = "splitk" in view.lower or "split_k" in view.lower
+    tile, stage, inputs = _TILE.search(text), _STAGE.search(text), _INPUTS.search(text)
     return kernel(
         view,
         "cublas_xmma",
         "gemm",
-        block_m=number(tile[1]) if tile else None,
-        block_n=number(tile[2]) if tile else None,
-        block_k=number(tile[3]) if tile else None,
+        **blocks(groups(tile)),
         stages=number(stage[1]) if stage else None,
-        cluster=tuple(int(part) for part in cluster.groups()) if cluster else None,
+        cluster=extents(_CLUSTER.search(text)),
         dtypes=same_inputs(inputs[1], inputs[2]) if inputs else Dtypes(),
-        epilogue=_epilogue(view.lower),
-        ambiguous=COLUMN_MAJOR + _SPLIT_NOTE * split if tile else None,
+        epilogue=joined_words(view.lower, _EPILOGUES),
+        ambiguous=_note(view.lower) if tile else None,
         knob=_CHOICE,
         library="cuDNN" if "cudnn" in view.lower else "cuBLAS",
     )
@@ -74,7 +75,6 @@ def read_xmma(view: NameView, match: re.Match[str]) -> KernelName:
 def read_arch(view: NameView, match: re.Match[str]) -> KernelName:
     """Tile M x N, then `stages_KxS`; `sliced1x2` is the split inside a block and `ldg8` the load width."""
     stages = re.search(r"_stages_(\d{1,4})x(\d{1,2})(?=_|$)", view.text)
-    split = "splitk" in view.lower or "split_k" in view.lower
     return kernel(
         view,
         "cublas",
@@ -84,9 +84,9 @@ def read_arch(view: NameView, match: re.Match[str]) -> KernelName:
         block_k=number(match["depth"]) or (number(stages[1]) if stages else None),
         stages=number(stages[2]) if stages else None,
         dtypes=same_inputs(match["input"], match["input"]) if match["input"] else Dtypes(),
-        epilogue=_epilogue(view.lower),
+        epilogue=joined_words(view.lower, _EPILOGUES),
         knob=_CHOICE,
-        ambiguous=COLUMN_MAJOR + _SPLIT_NOTE * split,
+        ambiguous=_note(view.lower),
         library="cuBLAS",
     )
 
@@ -111,6 +111,5 @@ def read_other(view: NameView, _match: re.Match[str]) -> KernelName | None:
     return None
 
 
-def _epilogue(lower: str) -> str | None:
-    found = [word for word in ("bias", "relu", "gelu", "silu") if f"_{word}" in lower]
-    return "_".join(found) or None
+def _note(lower: str) -> str:
+    return f"{COLUMN_MAJOR} {SPLIT_NOTE}" if "splitk" in lower or "split_k" in lower else COLUMN_MAJOR

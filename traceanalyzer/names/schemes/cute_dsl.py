@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import by_words, kernel
+from traceanalyzer.names.build import by_rule
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
-from traceanalyzer.names.vocabulary import POSITION, classify
+from traceanalyzer.names.vocabulary import classify
 
 
 @register(
@@ -17,12 +17,6 @@ from traceanalyzer.names.vocabulary import POSITION, classify
     prefixes=("kernel_cutlass_", "cutlass_kernel_"),
     pattern=r"^(?:kernel_)?cutlass_(?P<body>\w{1,400}?)(?:_object_at|_tensorptr|$)",
 )
-def read(view: NameView, match: re.Match[str]) -> KernelName | None:
+def read(view: NameView, match: re.Match[str]) -> KernelName:
     """Module, class and the types of the arguments run together; only the part before the object is read."""
-    rule = classify(match["body"])
-    if rule is None:
-        return by_words(view, "cute_dsl", library="CuTe DSL") or kernel(view, "cute_dsl", "unknown", library="CuTe DSL")
-    fields: dict[str, object] = {} if rule.family is None else {"family": rule.family}
-    if rule.role is not None:
-        fields["role"] = None if rule.role == POSITION else rule.role
-    return kernel(view, "cute_dsl", rule.kind, library="CuTe DSL", **fields)
+    return by_rule(view, "cute_dsl", classify(match["body"]) or classify(view.identifier), library="CuTe DSL")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import (
-    by_words,
-    dtype,
-    kernel,
-    number,
-)
+from traceanalyzer.names.build import blocks, by_rule, kernel, number, same_inputs
 from traceanalyzer.names.cpp_text import NameView, integers, template_arguments
 from traceanalyzer.names.kernel_name import Dtypes, KernelName
 from traceanalyzer.names.registry import register
+from traceanalyzer.names.vocabulary import classify
 
 _REBUILD = "Only by rebuilding: the tile is a template argument"
+_SWAPPED = "The two operands may be swapped: block_m may run along the weight's N."
 _EXTENT = re.compile(r"cute::(?:C|Int|constant)<(?:int, ?)?(\d{1,5})[uUlL]*>|cute::_(\d{1,5})")
 _COLLECTIVE = re.compile(r"\bCollectiveMma<")
 _ATTENTION = re.compile(r"FlashAttn|[Ff]mha|FMHA|\bflash::|5flash|Mla[A-Z<_]|MLA|[Aa]ttention")
@@ -30,17 +27,15 @@ _ATTENTION = re.compile(r"FlashAttn|[Ff]mha|FMHA|\bflash::|5flash|Mla[A-Z<_]|MLA
     ),
 )
 def read_cutlass2(view: NameView, match: re.Match[str]) -> KernelName:
-    """Tile M x N, then K x stages. The instruction (s16816) and the alignment are no tile."""
+    """Tile M x N, then K x stages. The instruction (s16816) and the alignment are not part of it."""
     types = re.search(r"_(bf16|f16|tf32|s8|f32)_", match["head"] + "_")
     return kernel(
         view,
         "cutlass2",
         "gemm",
-        block_m=number(match["m"]),
-        block_n=number(match["n"]),
-        block_k=number(match["k"]),
+        **blocks(match.group("m", "n", "k")),
         stages=number(match["stages"]),
-        dtypes=Dtypes(None, dtype(types[1]), dtype(types[1])) if types else Dtypes(),
+        dtypes=same_inputs(types[1], types[1]) if types else Dtypes(),
         epilogue="relu" if "_relu" in match["head"] else None,
         knob=_REBUILD,
         library="CUTLASS",
@@ -57,14 +52,12 @@ def read_cutlass2(view: NameView, match: re.Match[str]) -> KernelName:
     ),
 )
 def read_cutlass3_procedural(view: NameView, match: re.Match[str]) -> KernelName:
-    """Tile M x N x K, cluster, stages (0: chosen by the builder, so null)."""
+    """Tile M x N x K, cluster, stages (0: the builder chooses, so they are unknown)."""
     return kernel(
         view,
         "cutlass3",
         "gemm",
-        block_m=number(match["m"]),
-        block_n=number(match["n"]),
-        block_k=number(match["k"]),
+        **blocks(match.group("m", "n", "k")),
         stages=number(match["stages"]),
         cluster=tuple(int(part) for part in match["cluster"].split("x")),
         knob=_REBUILD,
@@ -84,52 +77,42 @@ def read_device_kernel(view: NameView, _match: re.Match[str]) -> KernelName:
         library = "FlashAttention" if "flash" in lower else "CUTLASS"
         return kernel(view, "cutlass3", "attention", knob=_REBUILD, library=library)
     if "gemm" not in lower and "collectivemma" not in lower and "machete" not in lower:
-        reading = by_words(view, "cutlass3", library="CUTLASS")
-        return reading or kernel(view, "cutlass3", "unknown", library="CUTLASS")
-    stages, cluster, tile, dtypes = _collective(view.cxx)
+        return by_rule(view, "cutlass3", classify(view.identifier), library="CUTLASS")
+    collective = _collective(view.cxx)
     grouped = "groupproblemshape" in lower or "ptr_array" in lower or "ptrarray" in lower
     return kernel(
         view,
         "cutlass3",
         "gemm",
         family="moe_gemm" if grouped or "moe" in lower else "gemm",
-        block_m=tile[0],
-        block_n=tile[1],
-        block_k=tile[2],
-        stages=stages,
-        cluster=cluster,
-        dtypes=dtypes,
+        **collective,
         knob=_REBUILD,
-        ambiguous="The two operands may be swapped: block_m may run along the weight's N." if tile[0] else None,
+        ambiguous=_SWAPPED if collective.get("block_m") else None,
         library="machete" if "machete" in lower else "CUTLASS",
     )
 
 
-_Tile = tuple["int | None", "int | None", "int | None"]
-_NO_TILE: _Tile = (None, None, None)
-
-
-def _collective(text: str) -> tuple[int | None, tuple[int, ...] | None, _Tile, Dtypes]:
-    """Stages, cluster, tile and element types of the first `CollectiveMma<policy, tile, A, ..., B, ...>`."""
-    found = _COLLECTIVE.search(text)
-    if found is None:
-        return None, None, _NO_TILE, Dtypes()
-    arguments = template_arguments(text, found.end() - 1)
+def _collective(text: str) -> dict[str, object]:
+    """Return tile, stages, cluster and element types of the first `CollectiveMma<policy, tile, A, ..., B, ...>`."""
+    opening = _COLLECTIVE.search(text)
+    if opening is None:
+        return {}
+    arguments = template_arguments(text, opening.end() - 1)
     policy = arguments[0]
     policy_arguments = template_arguments(policy, policy.find("<")) if "<" in policy else []
     numbers = [value for value in integers(policy_arguments) if value is not None]
     clusters = [shape for argument in policy_arguments if (shape := _extents(argument))]
     tile = _extents(arguments[1]) if len(arguments) > 1 else None
-    return (
-        numbers[0] if numbers and numbers[0] else None,
-        clusters[0] if clusters and all(clusters[0]) else None,
-        (tile[0], tile[1], tile[2]) if tile is not None and len(tile) == 3 else _NO_TILE,
-        _operands(arguments),
-    )
+    return {
+        **blocks(tile if tile is not None and len(tile) == 3 else None),
+        "stages": numbers[0] if numbers and numbers[0] else None,
+        "cluster": clusters[0] if clusters and all(clusters[0]) else None,
+        "dtypes": _operands(arguments),
+    }
 
 
 def _extents(argument: str) -> tuple[int, ...] | None:
-    """`cute::tuple<cute::C<64>, cute::C<128> >` -> (64, 128); null unless every part is a constant."""
+    """`cute::tuple<cute::C<64>, cute::C<128> >` -> (64, 128); ``None`` unless every part is a constant."""
     if not argument.startswith("cute::tuple<"):
         return None
     parts = [_EXTENT.fullmatch(part.strip()) for part in template_arguments(argument, argument.find("<"))]
@@ -139,8 +122,7 @@ def _extents(argument: str) -> tuple[int, ...] | None:
 
 
 def _operands(arguments: list[str]) -> Dtypes:
-    """Element types of A and B, given only where they are the same: which one is the weight is not said."""
+    """Element types of A and B, only where they are the same: which is the weight, the name does not say."""
     if len(arguments) < 5 or not re.fullmatch(r"[\w:]{1,80}", arguments[2]):
         return Dtypes()
-    both = dtype(arguments[2]) if arguments[2] == arguments[4] else None
-    return Dtypes(None, both, both)
+    return same_inputs(arguments[2], arguments[4]) if arguments[2] == arguments[4] else Dtypes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import by_words, kernel
+from traceanalyzer.names.build import blocks, by_words, kernel
 from traceanalyzer.names.cpp_text import NameView, integers
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
@@ -16,7 +16,7 @@ _GROUPED = re.compile(r"GemmType(?:\)|::)\s*(\d|\w+)")
 def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     """The tile is a run of three among the template's numbers; its place depends on architecture and version.
 
-    Shape arguments of 0 are read at launch. Where the numbers at that place cannot be a tile, it is null.
+    Shape arguments of 0 are read at launch. Where the numbers at that place cannot be a tile, none is read.
     """
     function = view.function.rsplit("::", 1)[-1]
     if "gemm" not in function or "silu" in function or "quant" in function:
@@ -29,9 +29,7 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
         "deep_gemm",
         "gemm",
         family="moe_gemm" if grouped else "gemm",
-        block_m=tile[0] if tile else None,
-        block_n=tile[1] if tile else None,
-        block_k=tile[2] if tile else None,
+        **blocks(tile),
         library="DeepGEMM",
     )
 
@@ -60,5 +58,5 @@ def _is_tile(tile: tuple[int, ...]) -> bool:
 
 
 def _is_grouped(text: str) -> bool:
-    found = _GROUPED.search(text)
-    return found is not None and found[1] not in {"0", "Normal"}
+    kind = _GROUPED.search(text)
+    return kind is not None and kind[1] not in {"0", "Normal"}

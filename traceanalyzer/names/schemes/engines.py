@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import by_words, kernel
+from traceanalyzer.names.build import by_rule
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
+from traceanalyzer.names.vocabulary import classify
 
 _SPACES = (
     ("vllm", "vllm", "vLLM"),
@@ -35,5 +36,5 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     function = view.function.lower()
     for space, scheme, library in _SPACES:
         if function.startswith(space):
-            return by_words(view, scheme, library=library) or kernel(view, scheme, "unknown", library=library)
+            return by_rule(view, scheme, classify(view.identifier), library=library)
     return None

@@ -17,7 +17,7 @@ from traceanalyzer.names.registry import register
     pattern=r"(?i)wvSplitK|wv_splitk|LLGemm1|LLMM1|gemv",
 )
 def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
-    """The template's numbers are threads, rows and unrolling: no tile."""
+    """The template's numbers are threads, rows and unrolling, not a tile."""
     if not re.search(r"(?i)wv_?splitk|llgemm1|llmm1|gemv", view.function):
         return None
     rocm = "gemv" not in view.function.lower()

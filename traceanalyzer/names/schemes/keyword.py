@@ -14,7 +14,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][\w:.]{0,4096}$")
 
 @register("keyword", order=1000, pattern="")
 def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
-    """Kind and family from the vocabulary; nothing else. Text that is no identifier is not read."""
+    """Kind and family from the vocabulary; nothing else. Text that is not an identifier is not read."""
     if not _IDENTIFIER.match(view.function):
         return None
     return by_words(view, "keyword")

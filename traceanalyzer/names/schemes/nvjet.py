@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import (
-    COLUMN_MAJOR,
-    kernel,
-    number,
-    same_inputs,
-)
+from traceanalyzer.names.build import COLUMN_MAJOR, SPLIT_NOTE, blocks, kernel, number, same_inputs
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import Dtypes, KernelName
 from traceanalyzer.names.registry import register
@@ -37,14 +32,12 @@ def read(view: NameView, match: re.Match[str]) -> KernelName:
         view,
         "nvjet",
         "gemm",
-        block_m=number(match["m"]),
-        block_n=number(match["n"]),
-        block_k=number(match["k"] or match["mma_k"]),
+        **blocks((match["m"], match["n"], match["k"] or match["mma_k"])),
         stages=number(match["stages"] or match["mma_stages"]),
         cluster=cluster or None,
         dtypes=_dtypes(match["types"]),
         epilogue="bias" if "bias" in rest else None,
-        ambiguous=COLUMN_MAJOR + (" Split-K is on; the number of parts is not in the name." * ("splitK" in rest)),
+        ambiguous=f"{COLUMN_MAJOR} {SPLIT_NOTE}" if "splitK" in rest else COLUMN_MAJOR,
         library="cuBLAS",
     )
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import (
-    COLUMN_MAJOR,
-    kernel,
-    number,
-    same_inputs,
-)
+from traceanalyzer.names.build import COLUMN_MAJOR, blocks, groups, kernel, number, same_inputs
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import Dtypes, KernelName
 from traceanalyzer.names.registry import register
@@ -40,7 +35,7 @@ _NAMES = {
 def read(view: NameView, match: re.Match[str]) -> KernelName:
     """Macro tile M x N x depth-U, global split-U where the name holds a number, element types.
 
-    `GSUAMB` names only how the parts are added up: their number is a launch argument, so split_k is null.
+    `GSUAMB` names only how the parts are added up: their number is a launch argument, so split_k is unknown.
     """
     text = view.text[match.start() :]
     tile = _TILE.search(text)
@@ -53,9 +48,7 @@ def read(view: NameView, match: re.Match[str]) -> KernelName:
         view,
         "tensile",
         "gemm",
-        block_m=number(tile[1]) if tile else None,
-        block_n=number(tile[2]) if tile else None,
-        block_k=number(tile[3]) if tile else None,
+        **blocks(groups(tile)),
         split_k=number(split[1]) if split else None,
         dtypes=_dtypes(text),
         epilogue="bias" if "_Bias" in text else None,

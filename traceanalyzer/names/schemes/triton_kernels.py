@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import dtype, kernel, number
+from traceanalyzer.names.build import blocks, dtype, kernel, number
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import Dtypes, KernelName
 from traceanalyzer.names.registry import register
@@ -38,11 +38,9 @@ def read_matmul(view: NameView, match: re.Match[str]) -> KernelName:
         "gemm",
         family="moe_gemm",
         role="moe_gate_up" if epilogue and "swiglu" in epilogue else None,
-        block_m=number(match["m"]),
-        block_n=number(match["n"]),
-        block_k=number(match["k"]),
+        **blocks(match.group("m", "n", "k")),
         split_k=number(match["split"]),
-        dtypes=Dtypes(dtype(match["output"]), dtype(match["activation"]), dtype(match["weight"])),
+        dtypes=Dtypes(**{side: dtype(match[side]) for side in ("output", "activation", "weight")}),
         epilogue=epilogue,
         retunable=True,
         knob=KNOB,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
-from traceanalyzer.names.build import kernel, number, same_inputs
+from traceanalyzer.names.build import blocks, extents, joined_words, kernel, number, same_inputs
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import KernelName
 from traceanalyzer.names.registry import register
 
 KNOB = "FlashInfer's autotuner, which chooses among the generated kernels"
 _TYPE = r"(?:Mx|Nv)?[A-Z][a-z]*\d{0,2}(?:m\d)?"
+_CLUSTER = re.compile(r"_(?:c|cga)(\d{1,2})x(\d{1,2})x(\d{1,2})(?=_|$)")
+_EPILOGUES = ("swiglu", "geglu", "relu2", "silu", "gelu")
 _TRANSPOSED = (
     "The kernel computes the transposed output: block_m runs along the weight's N and block_n along the tokens."
 )
@@ -29,7 +31,6 @@ _TRANSPOSED = (
 def read_product(view: NameView, match: re.Match[str]) -> KernelName:
     """Output, inputs, accumulator; tile after t, stages after s, epilogue tile (et), instruction (m), cluster (c)."""
     rest = match["rest"]
-    cluster = re.search(r"_(?:c|cga)(\d{1,2})x(\d{1,2})x(\d{1,2})(?=_|$)", rest)
     gated = "gatedact" in view.lower or "swiglu" in view.lower or "_geglu" in view.lower
     batched = match["form"].lower() == "bmm"
     stages = match["stages"]
@@ -39,13 +40,11 @@ def read_product(view: NameView, match: re.Match[str]) -> KernelName:
         "gemm",
         family="moe_gemm" if batched else "gemm",
         role="moe_gate_up" if gated and batched else None,
-        block_m=number(match["m"]),
-        block_n=number(match["n"]),
-        block_k=number(match["k"]),
+        **blocks(match.group("m", "n", "k")),
         stages=number(stages) if stages.isdecimal() else None,
-        cluster=tuple(int(part) for part in cluster.groups()) if cluster else None,
+        cluster=extents(_CLUSTER.search(rest)),
         dtypes=same_inputs(match["a"] or match["b"], match["b"], match["output"]),
-        epilogue=_epilogue(view.lower),
+        epilogue=joined_words(view.lower, _EPILOGUES),
         retunable=True,
         knob=KNOB,
         ambiguous=_TRANSPOSED if "_transOut" in rest else None,
@@ -55,10 +54,5 @@ def read_product(view: NameView, match: re.Match[str]) -> KernelName:
 
 @register("trtllm_fmha", order=91, prefixes=("fmha",), pattern=r"^fmha(?:Sm\d|_v\d|Kernel|Reduction)")
 def read_attention(view: NameView, _match: re.Match[str]) -> KernelName:
-    """H128 is the head size, P32 the page, Q8 Kv128 the step of the loop: no tile of a product."""
+    """H128 is the head size, P32 the page, Q8 Kv128 the step of the loop: not a product's tile."""
     return kernel(view, "trtllm_fmha", "attention", library="TensorRT-LLM")
-
-
-def _epilogue(lower: str) -> str | None:
-    found = [word for word in ("swiglu", "geglu", "relu2", "silu", "gelu") if f"_{word}" in lower]
-    return "_".join(found) or None

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyzer.show.plots import style
-from traceanalyzer.show.plots.legend import Meaning, draw_legend, legend_height
+from traceanalyzer.show.plots.legend import LegendEntry, draw_legend, legend_height
 from traceanalyzer.wording import duration, percent
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -31,7 +32,7 @@ def time_bars(
     *,
     names_above: bool,
     width: float = style.WIDTH,
-    meanings: Sequence[Meaning] = (),
+    entries: Sequence[LegendEntry] = (),
     nothing: str = "",
 ) -> Figure:
     """Draw bars from the top down; call within ``style.styled``.
@@ -42,38 +43,18 @@ def time_bars(
         title: what stands above.
         names_above: whether a name stands above its bar, where a long one takes no room beside the axis.
         width: of the figure, inches.
-        meanings: what colours and hatches stand for, said below.
+        entries: what colours and hatches stand for, said below.
         nothing: what is said where there are no bars.
     """
     count = max(len(bars), 1)
-    height = 0.8 + (0.5 if names_above else 0.34) * count + legend_height(meanings, width)
+    height = 0.8 + (0.5 if names_above else 0.34) * count + legend_height(entries, width)
     figure = style.new_figure(height, width)
     axes = figure.add_subplot()
     axes.set_title(title)
     if not bars:
         axes.annotate(nothing, (0, 0.5), xycoords="axes fraction", va="center", color=style.MUTED)
     for at, bar in enumerate(bars):
-        axes.barh(
-            at,
-            bar.value_ns,
-            height=0.36 if names_above else 0.62,
-            color=bar.colour,
-            hatch=bar.hatch,
-            edgecolor=style.PAPER,
-            linewidth=0,
-        )
-        if names_above:
-            place = (0, at - 0.22)
-            axes.annotate(bar.name, place, (0, 1), textcoords="offset points", va="bottom", fontsize=style.SMALL)
-        axes.annotate(
-            f"{duration(bar.value_ns)} · {percent(bar.value_ns / total_ns)}",
-            (bar.value_ns, at),
-            (6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=style.SMALL,
-            color=style.MUTED,
-        )
+        _draw_bar(axes, at, bar, total_ns, name_above=names_above)
     axes.set_ylim(count - 0.5, -0.85 if names_above else -0.6)
     axes.set_xlim(0, max((bar.value_ns for bar in bars), default=1.0) * 1.33)
     axes.set_yticks([] if names_above else range(len(bars)), None if names_above else [bar.name for bar in bars])
@@ -83,6 +64,30 @@ def time_bars(
     axes.tick_params(length=0)
     for text in axes.texts:
         style.fit(text, 0.97 * figure.bbox.width)
-    if meanings:
-        draw_legend(figure, meanings)
+    if entries:
+        draw_legend(figure, entries)
     return figure
+
+
+def _draw_bar(axes: Axes, at: int, bar: Bar, total_ns: float, *, name_above: bool) -> None:
+    axes.barh(
+        at,
+        bar.value_ns,
+        height=0.36 if name_above else 0.62,
+        color=bar.colour,
+        hatch=bar.hatch,
+        edgecolor=style.PAPER,
+        linewidth=0,
+    )
+    if name_above:
+        place = (0, at - 0.22)
+        axes.annotate(bar.name, place, (0, 1), textcoords="offset points", va="bottom", fontsize=style.SMALL)
+    axes.annotate(
+        f"{duration(bar.value_ns)} · {percent(bar.value_ns / total_ns)}",
+        (bar.value_ns, at),
+        (6, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=style.SMALL,
+        color=style.MUTED,
+    )

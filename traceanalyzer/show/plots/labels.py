@@ -17,7 +17,7 @@ SMALLEST_AREA = 45.0
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """One point as it is drawn: x and y in the units of the axes, its share of the time as its area."""
 
     label: str
@@ -39,7 +39,7 @@ RINGS, TURNS = 14, 16
 """Places tried around a point: so many distances, and so many directions at each."""
 
 
-def place_labels(axes: Axes, points: Sequence[Point], roofs: Sequence[tuple[float, float]]) -> list[Box]:
+def place_labels(axes: Axes, points: Sequence[PlotPoint], roofs: Sequence[tuple[float, float]]) -> list[Box]:
     """Write each point's label where it meets no other label, marker, roof or leader; a leader joins it to its point.
 
     Positions around the point are tried from near to far, the largest points first.
@@ -141,7 +141,7 @@ class _Room:
 
 
 def _options(centre: Spot, size: tuple[float, float], radius: float) -> list[tuple[Box, int]]:
-    found = []
+    places = []
     for ring in range(RINGS):
         for turn in range(TURNS):
             angle = 2 * math.pi * turn / TURNS
@@ -149,8 +149,8 @@ def _options(centre: Spot, size: tuple[float, float], radius: float) -> list[tup
             x = centre[0] + math.cos(angle) * (away + size[0] / 2)
             y = centre[1] + math.sin(angle) * (away + size[1] / 2)
             across, up = size[0] / 2 + 2, size[1] / 2 + 2
-            found.append(((x - across, y - up, x + across, y + up), ring))
-    return found
+            places.append(((x - across, y - up, x + across, y + up), ring))
+    return places
 
 
 def _leader(centre: Spot, box: Box) -> list[Spot]:

@@ -20,7 +20,7 @@ PATCH_LETTERS = 5
 
 
 @dataclass(frozen=True)
-class Meaning:
+class LegendEntry:
     """A colour, with or without a hatch, and what it stands for."""
 
     name: str
@@ -28,7 +28,7 @@ class Meaning:
     hatch: str = ""
 
 
-def legend_columns(entries: Sequence[Meaning], width: float) -> int:
+def legend_columns(entries: Sequence[LegendEntry], width: float) -> int:
     """As many columns as fit the width, in inches; Matplotlib fills them from the first, as evenly as it can."""
     for columns in range(len(entries), 1, -1):
         rows, longer = divmod(len(entries), columns)
@@ -40,12 +40,12 @@ def legend_columns(entries: Sequence[Meaning], width: float) -> int:
     return 1
 
 
-def legend_height(entries: Sequence[Meaning], width: float) -> float:
+def legend_height(entries: Sequence[LegendEntry], width: float) -> float:
     """Inches that the legend takes of a figure's height."""
     return 0.1 + 0.25 * math.ceil(len(entries) / legend_columns(entries, width)) if entries else 0.0
 
 
-def draw_legend(figure: Figure, entries: Sequence[Meaning]) -> None:
+def draw_legend(figure: Figure, entries: Sequence[LegendEntry]) -> None:
     """Write the legend below a figure that keeps ``legend_height`` for it; call within ``style.styled``."""
     from matplotlib.patches import Patch
 

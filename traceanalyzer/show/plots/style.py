@@ -47,7 +47,7 @@ BOUNDS = {
     "communication": (PURPLE, "P"),
     "implausible": (INK, "X"),
 }
-"""What bounds a kernel -> colour and marker."""
+"""What limits a kernel -> colour and marker."""
 
 ROLE_GROUPS: dict[str, tuple[str, ...]] = {
     "attention": ("qkv_proj", "rope", "kv_write", "attention", "o_proj"),
@@ -72,7 +72,7 @@ WIDTH = 7.6
 """Inches; half of it on a page still has letters of 6 points."""
 
 TITLE_SHARE = 0.84
-"""Share of a figure's width that a title may take: it begins above the axes, behind their labels."""
+"""Share of a figure's width that a title may take: it begins above the axes, at the left of their labels."""
 
 _RC: dict[Any, Any] = {
     "font.size": FONT,
@@ -109,7 +109,7 @@ _RC: dict[Any, Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the common style; names in a script that the font lacks are no reason to warn."""
+    """Draw in the common style; names in a script that the font lacks are not a reason to warn."""
     from matplotlib import rc_context
 
     with rc_context(_RC), warnings.catch_warnings():
@@ -172,7 +172,7 @@ def only_x_grid(axes: Axes) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF, by the suffix of the path; nothing is left behind where that fails.
+    """Write a figure as PNG, SVG or PDF, by the suffix of the path; nothing remains where that fails.
 
     Raises:
         TraceError: the suffix is another one, or the file cannot be written.

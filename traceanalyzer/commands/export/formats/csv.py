@@ -1,4 +1,4 @@
-"""``traceanalyzer export csv``: tables as CSV, times in µs: a file each.
+"""``traceanalyzer export csv``: tables as CSV, times in µs, one file per table.
 
 Written into a directory; a single table also to one file whose name ends in .csv.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def csv(tables: Sequence[TableData], target: Path) -> list[Path]:
-    """Write a CSV file a table, UTF-8.
+    """Write a CSV file per table, UTF-8.
 
     Raises:
         TraceError: a file cannot be written.

@@ -1,4 +1,4 @@
-"""``traceanalyzer export parquet``: tables as Parquet, times in µs: a file each.
+"""``traceanalyzer export parquet``: tables as Parquet, times in µs, one file per table.
 
 Written into a directory; a single table also to one file whose name ends in .parquet.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def parquet(tables: Sequence[TableData], target: Path) -> list[Path]:
-    """Write a Parquet file a table.
+    """Write a Parquet file per table.
 
     Raises:
         TraceError: a file cannot be written.

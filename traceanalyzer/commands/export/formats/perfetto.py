@@ -33,7 +33,7 @@ LANES = 100
 def export(trace: Trace, target: Path) -> bool:
     """Write a trace with tracks for steps, blocks, roles, idle gaps and findings.
 
-    The events of the file are copied as they are; where the file is at hand no more (a store, an archive's member),
+    The events of the file are copied as they are; where the file is no longer at hand (a store, an archive's member),
     they are written from the ingested columns, which lack flows and counters.
 
     Args:
@@ -63,7 +63,7 @@ def export(trace: Trace, target: Path) -> bool:
 
 
 def added_events(tracks: list[Track], metadata: TraceMetadata) -> Iterator[bytes]:
-    """Yield the events of the tracks: a process a device, a thread a track; times in the clock of the file."""
+    """Yield the events of the tracks: a process per device, a thread per track; times in the clock of the file."""
     devices = list(dict.fromkeys(track.device for track in tracks))
     pids = dict(zip(devices, _unused_pids(metadata, len(devices)), strict=True))
     for device, pid in pids.items():

@@ -44,7 +44,7 @@ class Track:
     """Slices in order of start that do not overlap.
 
     Attributes:
-        device: the GPU; null in a CPU-only trace.
+        device: the GPU; None in a CPU-only trace.
         kind: one of KINDS.
         lane: 0, or a higher number for what overlaps the slices of the lanes before.
         slices: the content.
@@ -67,7 +67,7 @@ def tracks_of(trace: Trace) -> list[Track]:
     for device in cut.steps["device"].unique(maintain_order=True).to_list():
         own = _of_device(cut, device)
         steps = _step_bounds(own)
-        found = {
+        slices = {
             "steps": _steps(steps),
             "blocks": _blocks(own),
             "roles": _roles(own, steps),
@@ -75,7 +75,7 @@ def tracks_of(trace: Trace) -> list[Track]:
             "findings": [*_outliers(own), *_advice(trace, steps)],
         }
         for kind in KINDS:
-            tracks += [Track(device, kind, lane, tuple(part)) for lane, part in enumerate(_lanes(found[kind]))]
+            tracks += [Track(device, kind, lane, tuple(part)) for lane, part in enumerate(_lanes(slices[kind]))]
     return tracks
 
 
@@ -122,7 +122,7 @@ def _blocks(cut: Segmentation) -> list[Slice]:
 
 
 def _roles(cut: Segmentation, steps: pl.DataFrame) -> list[Slice]:
-    """A slice a run of events of one role; runs end with their block, section and step."""
+    """A slice per run of events of one role; runs end with their block, section and step."""
     place = ["step", "section", "block"]
     within = (pl.col("start_ns") >= pl.col("step_start")) & (pl.col("end_ns") <= pl.col("step_end"))
     bounds = steps.select("step", step_start="start_ns", step_end="end_ns")
@@ -173,7 +173,7 @@ def _gaps(gaps: pl.DataFrame) -> list[Slice]:
 
 def _outliers(cut: Segmentation) -> list[Slice]:
     """A slice for each run of a block that is unusual in steps of its depth."""
-    found = []
+    slices = []
     outliers = find_outliers(cut)
     for group in step_groups(cut) if outliers else ():
         for outlier in group.own(outliers):
@@ -181,8 +181,8 @@ def _outliers(cut: Segmentation) -> list[Slice]:
             slower = "slower" if outlier.change > 0 else "faster"
             facts = {"kernel": outlier.kernel, "kernel_change_us": outlier.kernel_ns / 1000, "kind": outlier.kind}
             name = f"block {outlier.block} {abs(outlier.change) * 100:.0f} % {slower} than its kind"
-            found += [Slice(name, start, end, facts) for start, end in own.select("start_ns", "end_ns").iter_rows()]
-    return found
+            slices += [Slice(name, start, end, facts) for start, end in own.select("start_ns", "end_ns").iter_rows()]
+    return slices
 
 
 def _advice(trace: Trace, steps: pl.DataFrame) -> list[Slice]:
@@ -196,7 +196,7 @@ def _advice(trace: Trace, steps: pl.DataFrame) -> list[Slice]:
             finding.code.replace("_", " ") + ": " + short_name(finding.message, 80),
             at,
             at,
-            {"message": finding.message, "worth_us": None if finding.worth_ns is None else finding.worth_ns / 1000},
+            {"message": finding.message, "worth_us": finding.worth_us},
         )
         for finding in advice(trace)
     ]

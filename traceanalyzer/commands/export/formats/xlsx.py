@@ -1,4 +1,4 @@
-"""``traceanalyzer export xlsx``: tables as one Excel workbook, times in µs: a sheet each.
+"""``traceanalyzer export xlsx``: tables as one Excel workbook, times in µs, one sheet per table.
 
 Needs XlsxWriter: pip install 'traceanalyzer[xlsx]'.
 """
@@ -22,7 +22,7 @@ SHEET_ROWS = 1_048_575
 
 
 def xlsx(tables: Sequence[TableData], target: Path) -> list[Path]:
-    """Write one workbook with a sheet a table; text is text, whatever it looks like.
+    """Write one workbook with a sheet per table; text is text, whatever it looks like.
 
     Raises:
         TraceError: XlsxWriter is not installed, a table is too long for a sheet, or the file cannot be written.

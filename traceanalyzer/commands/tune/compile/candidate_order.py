@@ -100,7 +100,7 @@ def preselect(
 ) -> tuple[Config, ...]:
     """Return the candidates whose tile alone looks best, in their order: all that can be said uncompiled.
 
-    Registers are taken as the accumulator's and 64 more a thread; vector work and spills are not known.
+    Registers are taken as the accumulator's and 64 more per thread; vector work and spills are unknown.
 
     Args:
         problem: what is multiplied.

@@ -9,12 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traceanalyzer.hardware.assembly import (
-    Assembly,
-    Instructions,
-    read_amdgcn,
-    read_sass,
-)
+from traceanalyzer.hardware.assembly import Assembly, Instructions, read_amdgcn, read_sass
 from traceanalyzer.hardware.cubin import read_cubin
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ def answer(question: dict[str, Any], cache: Path | None) -> dict[str, Any]:
 
     Args:
         question: ``kernel``, ``problem``, ``config`` and ``target``.
-        cache: where facts are kept, one file a candidate.
+        cache: where facts are kept, one file per candidate.
 
     Raises:
         Exception: whatever the compiler raises.
@@ -49,7 +49,7 @@ def answer(question: dict[str, Any], cache: Path | None) -> dict[str, Any]:
 
 
 def _kept(path: Path) -> dict[str, Any] | None:
-    """Return the facts of a cache file; null where it is missing or damaged."""
+    """Return the facts of a cache file; ``None`` where it is missing or damaged."""
     from traceanalyzer.commands.tune.compile.compilation import CompileFacts
 
     try:

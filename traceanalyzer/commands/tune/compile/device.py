@@ -20,7 +20,7 @@ class UnitLimits:
         shared_bytes: shared memory (LDS).
         warps: warps (wavefronts).
         programs: thread blocks (work groups).
-        register_step: registers are given to a thread in multiples of this.
+        register_step: a thread gets registers in multiples of this.
     """
 
     registers: int
@@ -57,7 +57,7 @@ UNIT_LIMITS = {
 }
 
 DUAL_ISSUE = {"gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201"}
-"""Architectures whose fp32 peak assumes two operations a lane and cycle, which other instructions do not reach."""
+"""Architectures whose fp32 peak assumes two operations per lane and cycle, which other instructions do not reach."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Device:
         target: its architecture.
         units: SMs or CUs.
         limits: of one unit.
-        bandwidth: bytes a second.
-        vector_rate: vector instructions a second, all units together.
-        matrix_flops: dense peak by data type, operations a second.
+        bandwidth: bytes/s.
+        vector_rate: vector instructions/s, all units together.
+        matrix_flops: dense peak by data type, operations/s.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Device:
     matrix_flops: dict[str, float]
 
     def resident_programs(self, registers: int | None, shared_bytes: int, num_warps: int) -> int:
-        """Return how many programs the whole GPU holds at once; at least one a unit."""
+        """Return how many programs the whole GPU holds at once; at least one per unit."""
         limits = self.limits
         threads = num_warps * self.target.warp_size
         step = limits.register_step

@@ -6,10 +6,10 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from traceanalyzer.commands.tune.compile.candidate_order import Score, ordered, score
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts
@@ -39,57 +39,70 @@ Compiled = CompileFacts | NotCompiled
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Compiling:
+    """How to compile candidates.
+
+    Attributes:
+        jobs: processes.
+        timeout_s: for one candidate by the clock; a compiler that takes longer is killed.
+        cache: directory of earlier results, if any.
+        progress: called with compilations done and in all.
+    """
+
+    jobs: int
+    timeout_s: float
+    cache: Path | None
+    progress: Callable[[int, int], None] = lambda done, total: None
+
+
+@dataclass(frozen=True)
+class ScreenedCandidate:
     """One screened configuration.
 
     Attributes:
         config: the meta-parameters.
-        rank: 1 is the most promising; null when it has none.
-        fits: whether it can run; null when it was not compiled in time.
-        facts: what the compiler made of it; null when there are none.
-        score: what the rank rests on; null without a rank.
-        work_ratio: its vector work over the least of all candidates; null without a rank.
-        reason: why it has no rank, or null.
+        rank: 1 is the most promising; ``None`` without one.
+        fits: whether it can run; ``None`` when it was not compiled in time.
+        facts: what the compiler made of it, if it did.
+        score: what the rank rests on; ``None`` without one.
+        work_ratio: its vector work over the least of all candidates; ``None`` without a rank.
+        reason: why it has no rank; ``None`` if it has one.
     """
 
     config: Config
-    rank: int | None
-    fits: bool | None
-    facts: CompileFacts | None
-    score: Score | None
-    work_ratio: float | None
-    reason: str | None
+    rank: int | None = None
+    fits: bool | None = None
+    facts: CompileFacts | None = None
+    score: Score | None = None
+    work_ratio: float | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
 class Screen:
-    """The outcome for one problem.
+    """A ranking of candidates for one problem.
 
     Attributes:
         kernel: its name.
         problem: what is multiplied.
         device: the GPU whose figures were used.
         candidates: ranked first, then what was not compiled in time, then what cannot run.
+        not_compiled: how many candidates were left out, because their tile alone looks less promising.
+        untried: values that the user named and no candidate has, such as ``group_m=8`` -> why.
     """
 
     kernel: str
     problem: Problem
     device: Device
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ScreenedCandidate, ...]
+    not_compiled: int = 0
+    untried: Mapping[str, str] = field(default_factory=dict)
 
 
 def compile_all(
-    kernel: str,
-    problem: Problem,
-    target: Target,
-    configs: Iterable[Config],
-    *,
-    jobs: int,
-    timeout_s: float,
-    cache: Path | None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    kernel: str, problem: Problem, target: Target, configs: Iterable[Config], how: Compiling
 ) -> dict[Config, Compiled]:
-    """Compile candidates in ``jobs`` processes.
+    """Compile candidates in several processes.
 
     Candidates that differ only in group_m, which reorders programs, share one compilation.
 
@@ -98,17 +111,14 @@ def compile_all(
         problem: decides alignment and data types.
         target: compiled for.
         configs: the candidates.
-        jobs: processes.
-        timeout_s: for one candidate by the clock; a compiler that takes longer is killed.
-        cache: directory of earlier results, or null.
-        progress: called with compilations done and in all.
+        how: processes, time limit and cache.
     """
     wanted = list(configs)
     tasks = list(dict.fromkeys(replace(config, group_m=1) for config in wanted))
     waiting: queue.SimpleQueue[Config] = queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
-    found: dict[Config, Compiled] = {}
+    compiled: dict[Config, Compiled] = {}
 
     def work(worker: Worker) -> None:
         while True:
@@ -116,30 +126,36 @@ def compile_all(
                 config = waiting.get_nowait()
             except queue.Empty:
                 return
-            found[config] = _ask(worker, kernel, problem, config, target, timeout_s)
-            progress(len(found), len(tasks))
+            compiled[config] = _ask(worker, kernel, problem, config, target, how.timeout_s)
+            how.progress(len(compiled), len(tasks))
 
-    count = max(1, min(jobs, len(tasks)))
+    count = max(1, min(how.jobs, len(tasks)))
     with ExitStack() as stack:
         # What Triton itself would keep goes to a directory that is removed; the facts are kept in the cache.
         scratch = [stack.enter_context(TemporaryDirectory()) for _ in range(count)]
-        workers = [stack.enter_context(_compiler(cache, folder)) for folder in scratch]
-        threads = [threading.Thread(target=work, args=(worker,), daemon=True) for worker in workers]
+        _work_through(waiting, work, [stack.enter_context(_compiler(how.cache, folder)) for folder in scratch])
+    return {config: compiled[replace(config, group_m=1)] for config in wanted}
+
+
+def _work_through(
+    waiting: queue.SimpleQueue[Config], work: Callable[[Worker], None], workers: Sequence[Worker]
+) -> None:
+    """Let every worker work until nothing waits; on an interrupt, nothing waits and nothing goes on any more."""
+    threads = [threading.Thread(target=work, args=(worker,), daemon=True) for worker in workers]
+    for thread in threads:
+        thread.start()
+    try:
         for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                thread.join()
-        except BaseException:  # interrupted: nobody finds anything left to do, and what is under way is killed
-            with suppress(queue.Empty):
-                while True:
-                    waiting.get_nowait()
-            for worker in workers:
-                worker.kill()
-            for thread in threads:
-                thread.join()
-            raise
-    return {config: found[replace(config, group_m=1)] for config in wanted}
+            thread.join()
+    except BaseException:
+        with suppress(queue.Empty):
+            while True:
+                waiting.get_nowait()
+        for worker in workers:
+            worker.kill()
+        for thread in threads:
+            thread.join()
+        raise
 
 
 def _ask(worker: Worker, kernel: str, problem: Problem, config: Config, target: Target, timeout_s: float) -> Compiled:
@@ -172,10 +188,15 @@ def rank_candidates(spec: KernelSpec, problem: Problem, device: Device, compiled
         config: score(problem, config, facts, spec.traffic(problem, config), device)
         for config, facts in fitting.items()
     }
-    least = min((found.work for found in scores.values()), default=0.0)
+    least = min((one.work for one in scores.values()), default=0.0)
     ranked = [
-        Candidate(
-            config, place, True, fitting[config], scores[config], scores[config].work / least if least else None, None
+        ScreenedCandidate(
+            config,
+            rank=place,
+            fits=True,
+            facts=fitting[config],
+            score=scores[config],
+            work_ratio=scores[config].work / least if least else None,
         )
         for place, config in enumerate(ordered(scores), 1)
     ]
@@ -184,15 +205,15 @@ def rank_candidates(spec: KernelSpec, problem: Problem, device: Device, compiled
         if config in scores:
             continue
         if isinstance(facts, NotCompiled) and facts.late:
-            late.append(Candidate(config, None, None, None, None, None, reasons[config]))
+            late.append(ScreenedCandidate(config, reason=reasons[config]))
         else:
             known = facts if isinstance(facts, CompileFacts) else None
-            cannot.append(Candidate(config, None, False, known, None, None, reasons[config]))
+            cannot.append(ScreenedCandidate(config, fits=False, facts=known, reason=reasons[config]))
     return Screen(spec.name, problem, device, (*ranked, *late, *cannot))
 
 
 def unfit(compiled: Compiled, target: Target) -> str | None:
-    """Return why a candidate has no rank on the target, or null."""
+    """Return why a candidate has no rank on the target, if it has none."""
     if isinstance(compiled, NotCompiled):
         return compiled.reason
     if compiled.shared_bytes > target.shared_limit:
@@ -200,7 +221,6 @@ def unfit(compiled: Compiled, target: Target) -> str | None:
     return None
 
 
-def screen(spec: KernelSpec, problem: Problem, device: Device, configs: Sequence[Config], **options: Any) -> Screen:
-    """Compile and rank; ``options`` are those of ``compile_all``."""
-    compiled = compile_all(spec.name, problem, device.target, configs, **options)
-    return rank_candidates(spec, problem, device, compiled)
+def screen(spec: KernelSpec, problem: Problem, device: Device, configs: Sequence[Config], how: Compiling) -> Screen:
+    """Compile candidates and rank them."""
+    return rank_candidates(spec, problem, device, compile_all(spec.name, problem, device.target, configs, how))

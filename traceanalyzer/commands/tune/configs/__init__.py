@@ -1,1 +1,1 @@
-"""configs"""
+"""``traceanalyzer tune configs``."""

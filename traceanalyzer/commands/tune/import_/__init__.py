@@ -1,1 +1,1 @@
-"""import_"""
+"""``traceanalyzer tune import``."""

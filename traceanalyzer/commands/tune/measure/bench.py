@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceanalyzer.commands.tune.formats.sweep import Point
-from traceanalyzer.commands.tune.measure.measuring import Description, Task
+from traceanalyzer.commands.tune.measure.measuring import Description, MeasuringTask
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.problems import TraceError
 from traceanalyzer.workers import Worker, WorkerError
@@ -29,7 +29,7 @@ class LostBenchError(Exception):
 
 
 @dataclass(frozen=True)
-class Bench:
+class MeasuringBench:
     """Where candidates are measured, and the process that does it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Bench:
     worker: Worker
     where: Description
 
-    def ask(self, task: Task, question: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+    def ask(self, task: MeasuringTask, question: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """Ask about a candidate.
 
         Starting the process again, after a failure that made it useless, counts as no candidate's time.
@@ -89,7 +89,7 @@ def start_worker(module: str, device: str, environment: Mapping[str, str] | None
     return Worker("traceanalyzer.commands.tune.measure.measure_worker", [module, device], variables)
 
 
-def open_bench(kernel: str, backend: str, worker: Worker) -> Bench:
+def open_bench(kernel: str, backend: str, worker: Worker) -> MeasuringBench:
     """Ask the process where it measures.
 
     Raises:
@@ -101,4 +101,6 @@ def open_bench(kernel: str, backend: str, worker: Worker) -> Bench:
         reason = str(failure).partition(": ")[2] or str(failure)
         hint = "; 'tune screen' ranks candidates without one, and --device interpret tries the machinery"
         raise TraceError(f"backend {backend}", reason + (hint if "GPU" in reason else "")) from None
-    return Bench(kernel, backend, worker, Description(answer["device"], answer["versions"], answer["measured"]))
+    return MeasuringBench(
+        kernel, backend, worker, Description(answer["device"], answer["versions"], answer["measured"])
+    )

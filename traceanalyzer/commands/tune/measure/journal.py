@@ -18,10 +18,10 @@ class Journal:
     """What is known so far, in memory and on disk.
 
     Args:
-        path: the sweep file, created if it is not there; null keeps everything in memory only.
+        path: the sweep file, created if absent; ``None`` keeps everything in memory only.
 
     Raises:
-        TraceError: the file cannot be read or written, or is something else than a sweep file.
+        TraceError: the file cannot be read or written, or is not a sweep file.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -45,10 +45,10 @@ class Journal:
     def rounds_of(self, point: Point) -> dict[int, tuple[float, ...]]:
         """Return the samples that are known of a candidate, by round."""
         known = self._rounds.get(point.key, {})
-        return {number: found.samples_ms for number, found in sorted(known.items()) if found.reason is None}
+        return {number: point.samples_ms for number, point in sorted(known.items()) if point.reason is None}
 
     def failure_of(self, point: Point) -> str | None:
-        """Return why a candidate failed earlier, or null."""
+        """Return why a candidate failed earlier, if it did."""
         failed = self._rounds.get(point.key, {}).get(FAILED_ROUND)
         return failed.reason if failed else None
 

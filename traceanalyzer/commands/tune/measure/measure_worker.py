@@ -16,7 +16,7 @@ def main(module: str, device: str) -> None:
 
     A question holds ``op``: ``describe``; ``check`` or ``sample`` with ``task`` (and ``count``).
     """
-    from traceanalyzer.commands.tune.measure.measuring import Task
+    from traceanalyzer.commands.tune.measure.measuring import MeasuringTask
 
     opened: list[Session] = []
 
@@ -27,7 +27,7 @@ def main(module: str, device: str) -> None:
         if question["op"] == "describe":
             where = session.describe()
             return {"device": dict(where.device), "versions": dict(where.versions), "measured": where.measured}
-        task = Task.from_dict(question["task"])
+        task = MeasuringTask.from_dict(question["task"])
         if question["op"] == "check":
             return {"relative_error": session.check(task)}
         return {"samples_ms": session.sample(task, question["count"])}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KEPT_CANDIDATES = 32
-"""So many candidates stay prepared (buffers, graphs); more would fill the memory, fewer would be captured again."""
+"""This many candidates stay prepared (buffers, graphs): more would fill the memory, fewer would be captured again."""
 
 
 class WrongResultError(Exception):
@@ -26,7 +26,7 @@ class WrongResultError(Exception):
 
 
 @dataclass(frozen=True)
-class Task:
+class MeasuringTask:
     """One candidate on one problem.
 
     Attributes:
@@ -49,7 +49,7 @@ class Task:
         return own | {"problem": self.problem.to_dict(), "config": self.config.to_dict()}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Task:
+    def from_dict(cls, values: Mapping[str, Any]) -> MeasuringTask:
         """Read what ``to_dict`` wrote."""
         problem, config = Problem.from_dict(values["problem"]), Config.from_dict(values["config"])
         return cls(values["kernel"], problem, config, values["routing"], values["seed"])
@@ -76,14 +76,14 @@ class Session(Protocol):
     def describe(self) -> Description:
         """Return where this measures."""
 
-    def check(self, task: Task) -> float:
+    def check(self, task: MeasuringTask) -> float:
         """Return the largest error relative to the reference's largest value.
 
         Raises:
             WrongResultError: the error is above what rounding explains.
         """
 
-    def sample(self, task: Task, count: int) -> list[float]:
+    def sample(self, task: MeasuringTask, count: int) -> list[float]:
         """Return ``count`` times in milliseconds, warmed up."""
 
 
@@ -111,11 +111,13 @@ class OperationSession:
         description: of the device.
     """
 
-    def __init__(self, open_operation: Callable[[Task], Operation], timer: Timer, description: Description) -> None:
+    def __init__(
+        self, open_operation: Callable[[MeasuringTask], Operation], timer: Timer, description: Description
+    ) -> None:
         self._open = open_operation
         self._timer = timer
         self._description = description
-        self._operation: tuple[Task, Operation] | None = None
+        self._operation: tuple[MeasuringTask, Operation] | None = None
         self._expected: torch.Tensor | None = None
         self._prepared: OrderedDict[Config, tuple[Callable[[], object], Callable[[], torch.Tensor]]] = OrderedDict()
 
@@ -123,15 +125,15 @@ class OperationSession:
         """Return where this measures."""
         return self._description
 
-    def check(self, task: Task) -> float:
+    def check(self, task: MeasuringTask) -> float:
         """Run once and compare; see ``Session``."""
         return self._with_room(lambda: self._check(task))
 
-    def sample(self, task: Task, count: int) -> list[float]:
+    def sample(self, task: MeasuringTask, count: int) -> list[float]:
         """Time it; see ``Session``."""
         return self._with_room(lambda: self._timer.sample(task.config, self._prepare(task)[0], count))
 
-    def _check(self, task: Task) -> float:
+    def _check(self, task: MeasuringTask) -> float:
         operation = self._operation_of(task)
         run, result = self._prepare(task)
         run()
@@ -158,7 +160,7 @@ class OperationSession:
         self._prepared.clear()
         self._timer.forget_all()
 
-    def _operation_of(self, task: Task) -> Operation:
+    def _operation_of(self, task: MeasuringTask) -> Operation:
         same = replace(task, config=Config(1, 1, 1))
         if self._operation is None or self._operation[0] != same:
             self._forget_candidates()
@@ -166,7 +168,7 @@ class OperationSession:
             self._operation = (same, self._open(task))
         return self._operation[1]
 
-    def _prepare(self, task: Task) -> tuple[Callable[[], object], Callable[[], torch.Tensor]]:
+    def _prepare(self, task: MeasuringTask) -> tuple[Callable[[], object], Callable[[], torch.Tensor]]:
         operation = self._operation_of(task)
         if task.config not in self._prepared:
             self._prepared[task.config] = operation.prepare(task.config)

@@ -6,37 +6,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from traceanalyzer.commands.tune.measure.statistics import (
-    CONFIDENCE,
-    Interval,
-    median_interval,
-    ratio_interval,
-)
+from traceanalyzer.commands.tune.measure.statistics import CONFIDENCE, Interval, median_interval, ratio_interval
 from traceanalyzer.kernels.problem import Config
 
 Rounds = Mapping[int, Sequence[float]]
 """Round number -> samples in milliseconds."""
 
 FEWEST_ROUNDS = 3
-"""With fewer common rounds nothing is said about who is faster."""
+"""With fewer common rounds nothing is said about who is faster; chosen, not fitted."""
 
 DROP_CONFIDENCE = 0.99
+"""Confidence with which a candidate must be slower to be dropped; chosen, not fitted."""
+
 HOPELESS = 2.0
-"""A candidate that takes this many times as long as the best is dropped after its first round."""
+"""A candidate that takes this many times as long as the best is dropped after its first round; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
-class Result:
+class CandidateResult:
     """What is known of one candidate.
 
     Attributes:
         config: the candidate.
-        verdict: ``best``; ``tie`` (not to be told from the best); ``slower``; ``dropped`` (slower, and measured less
-            often for that); ``unclear`` (too few rounds); ``failed``; ``unmeasured`` (the budget ran out).
+        verdict: one of ``MeasuredTile``.
         rounds: rounds measured.
-        median: of all samples, ms, with its interval; null when unmeasured.
-        ratio: time over the best one's, from common rounds; null where there are none.
-        reason: why it failed; null otherwise.
+        median: of all samples, ms, with its interval; ``None`` when unmeasured.
+        ratio: time over the best one's, from common rounds; ``None`` where there are none.
+        reason: why it failed; ``None`` otherwise.
     """
 
     config: Config
@@ -85,22 +81,22 @@ def results(
     measured: Mapping[Config, Rounds],
     failures: Mapping[Config, str],
     dropped: set[Config],
-) -> tuple[Result, ...]:
+) -> tuple[CandidateResult, ...]:
     """Return every candidate's result, the best first, then by median; what has none comes last."""
     standing = {config: measured[config] for config in configs if measured.get(config) and config not in failures}
     best = leader({config: rounds for config, rounds in standing.items() if config not in dropped} or standing)
-    found = []
+    decided = []
     for config in configs:
         if config in failures:
-            found.append(Result(config, "failed", len(measured.get(config, {})), reason=failures[config]))
+            decided.append(CandidateResult(config, "failed", len(measured.get(config, {})), reason=failures[config]))
         elif config not in standing or best is None:
-            found.append(Result(config, "unmeasured", 0))
+            decided.append(CandidateResult(config, "unmeasured", 0))
         else:
-            found.append(_result(config, standing[config], standing[best], config == best, config in dropped))
-    return tuple(sorted(found, key=_place))
+            decided.append(_result(config, standing[config], standing[best], config == best, config in dropped))
+    return tuple(sorted(decided, key=_place))
 
 
-def _result(config: Config, rounds: Rounds, best: Rounds, is_best: bool, is_dropped: bool) -> Result:
+def _result(config: Config, rounds: Rounds, best: Rounds, is_best: bool, is_dropped: bool) -> CandidateResult:
     middle = median_interval([sample for samples in rounds.values() for sample in samples])
     ratio = round_ratio(rounds, best)
     common = len(set(rounds) & set(best))
@@ -112,11 +108,11 @@ def _result(config: Config, rounds: Rounds, best: Rounds, is_best: bool, is_drop
         verdict = "unclear"
     else:
         verdict = "slower" if ratio.low > 1 else "tie"
-    return Result(config, verdict, len(rounds), middle, ratio)
+    return CandidateResult(config, verdict, len(rounds), middle, ratio)
 
 
 def round_ratio(rounds: Rounds, base: Rounds, confidence: float = CONFIDENCE) -> Interval | None:
-    """Return how much longer a candidate takes than a base, from the rounds both have; null without such a round."""
+    """Return how much longer a candidate takes than a base, from the rounds both have, if there are any."""
     common = sorted(set(rounds) & set(base))
     if not common:
         return None
@@ -124,6 +120,6 @@ def round_ratio(rounds: Rounds, base: Rounds, confidence: float = CONFIDENCE) ->
     return ratio_interval(mine, other, confidence)
 
 
-def _place(result: Result) -> tuple[int, float]:
+def _place(result: CandidateResult) -> tuple[int, float]:
     order = {"best": 0, "failed": 3, "unmeasured": 2}
     return order.get(result.verdict, 1), result.median.value if result.median else float("inf")

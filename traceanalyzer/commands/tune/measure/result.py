@@ -6,6 +6,11 @@ from typing import Annotated, Literal
 
 from traceanalyzer.declare import Part, told
 
+VERDICTS = (
+    "tie: the same as the best as far as the samples tell; dropped: slower, and therefore measured less often; "
+    "unclear: too few rounds; unmeasured: the budget ran out."
+)
+
 
 class TunedProblem(Part):
     """A product on one rank."""
@@ -15,19 +20,14 @@ class TunedProblem(Part):
     k: Annotated[int, told("Reduced dimension.")]
     dtype: Annotated[str, told("Of the activations.")]
     experts: Annotated[int | None, told("Weight matrices.", null="a dense product")]
-    top_k: Annotated[int | None, told("Experts a token.", null="a dense product")]
+    top_k: Annotated[int | None, told("Experts per token.", null="a dense product")]
 
 
 class MeasuredTile(Part):
     """What is known of a candidate."""
 
     config: Annotated[dict[str, int | float | str | bool | None], told("The candidate's meta-parameters.")]
-    verdict: Annotated[
-        Literal["best", "tie", "slower", "dropped", "unclear", "failed", "unmeasured"],
-        told(
-            "best; tie: not to be told from the best; slower; dropped: slower and measured less often for that; unclear: too few rounds; failed; unmeasured: the budget ran out."
-        ),
-    ]
+    verdict: Annotated[Literal["best", "tie", "slower", "dropped", "unclear", "failed", "unmeasured"], told(VERDICTS)]
     rounds: Annotated[int, told("Rounds measured.")]
     median_ms: Annotated[float | None, told("Median of all samples.", null="not measured")]
     interval_ms: Annotated[tuple[float, float] | None, told("95 % interval of the median.", null="not measured")]

@@ -8,6 +8,8 @@ from statistics import median
 from typing import Any
 
 RESAMPLES = 1000
+"""Draws of a bootstrap; chosen, not fitted."""
+
 CONFIDENCE = 0.95
 
 
@@ -18,6 +20,11 @@ class Interval:
     value: float
     low: float
     high: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends of the interval."""
+        return self.low, self.high
 
 
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE, seed: int = 0) -> Interval:
@@ -46,7 +53,7 @@ def ratio_interval(
     drawn round samples: few rounds, or noisy ones, give a wide interval.
 
     Args:
-        rounds: samples of the candidate, one sequence a round.
+        rounds: samples of the candidate, one sequence per round.
         base: samples of the base in the same rounds.
         confidence: share of the bootstrap ratios inside the interval.
     """
@@ -61,7 +68,7 @@ def ratio_interval(
 
     drawn = np.stack([medians(mine) / medians(other) for mine, other in zip(rounds, base, strict=True)], axis=1)
     chosen = generator.integers(0, len(ratios), drawn.shape)
-    found = np.median(np.take_along_axis(drawn, chosen, axis=1), axis=1)
-    low, high = np.quantile(found, ((1 - confidence) / 2, (1 + confidence) / 2))
+    middles = np.median(np.take_along_axis(drawn, chosen, axis=1), axis=1)
+    low, high = np.quantile(middles, ((1 - confidence) / 2, (1 + confidence) / 2))
     value = median(ratios)
     return Interval(value, min(value, float(low)), max(value, float(high)))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 WARM_UP = 3
+"""Calls before samples are taken; chosen, not fitted."""
+
 FLUSH_BYTES = 512 << 20
 """Written before every sample; more than the largest last-level cache (MI300X: 256 MiB)."""
 

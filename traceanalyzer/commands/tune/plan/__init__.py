@@ -1,1 +1,1 @@
-"""plan"""
+"""``traceanalyzer tune plan``."""

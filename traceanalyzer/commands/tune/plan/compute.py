@@ -229,7 +229,11 @@ def _dtypes(chosen: Candidate, model: Architecture | None) -> Dtypes:
         return told
     stored = getattr(model.weights, which)
     activation = model.activation.name if stored.activation_bytes >= 2 else stored.compute
-    return Dtypes(told.output or model.activation.name, told.activation or activation, told.weight or stored.name)
+    return Dtypes(
+        output=told.output or model.activation.name,
+        activation=told.activation or activation,
+        weight=told.weight or stored.name,
+    )
 
 
 def _distinct(

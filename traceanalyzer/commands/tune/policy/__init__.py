@@ -1,1 +1,1 @@
-"""policy"""
+"""``traceanalyzer tune policy``."""

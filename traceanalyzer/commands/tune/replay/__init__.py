@@ -1,1 +1,1 @@
-"""replay"""
+"""``traceanalyzer tune replay``."""

@@ -32,7 +32,7 @@ def replay(sweep: Path, budget_share: float, seeds: int, strategy: str, where: t
     """
     from traceanalyzer.commands.tune.replay import view as report
     from traceanalyzer.commands.tune.replay.compute import replay as try_search
-    from traceanalyzer.commands.tune.view import progress
+    from traceanalyzer.commands.tune.progress_bar import progress
     from traceanalyzer.show.terminal import console
 
     points = read_points(sweep, None, where)

@@ -1,1 +1,1 @@
-"""run"""
+"""``traceanalyzer tune run``."""

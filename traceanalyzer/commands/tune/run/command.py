@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import (
-    FiniteRange,
-    emit_json,
-    show_warnings,
-    tell,
-)
+from traceanalyzer.cli.common import FiniteRange, emit_json, show_warnings, tell
 from traceanalyzer.commands.tune.measure.backends import BACKENDS
 from traceanalyzer.commands.tune.options import (
     KERNELS,
@@ -30,12 +25,14 @@ from traceanalyzer.commands.tune.screen.screening import Screening, tell_untried
 from traceanalyzer.kernels import HOME
 
 if TYPE_CHECKING:
-    from traceanalyzer.commands.tune.measure.bench import Bench
+    from traceanalyzer.commands.tune.measure.bench import MeasuringBench
+    from traceanalyzer.commands.tune.run.compute import Job, Settings
     from traceanalyzer.kernels.problem import Config, Problem
     from traceanalyzer.kernels.space import Pool
     from traceanalyzer.kernels.target import Target
 
 TINY_CANDIDATES = 4
+"""Candidates that the interpreter runs: enough to try the machinery in seconds."""
 
 
 @click.command()
@@ -44,9 +41,9 @@ TINY_CANDIDATES = 4
 @measure_options
 @click.option("--top", type=click.IntRange(min=1), default=16, show_default=True,
               help="Measure this many, the best of the screen.")  # fmt: skip
-@click.option("--rounds", type=click.IntRange(min=1), default=10, show_default=True, help="Rounds at most.")
+@click.option("--rounds", type=click.IntRange(min=1), default=10, show_default=True, help="At most this many rounds.")
 @click.option("--margin", type=FiniteRange(min=0), default=0.02, show_default=True,
-              help="Drop who is slower than the best by more than this share.")  # fmt: skip
+              help="Drop candidates that are slower than the best by more than this share.")  # fmt: skip
 def run(
     kernel: str, shape: str, dtype: str | None, axis_texts: Sequence[str], config_texts: Sequence[str], most: int,
     no_cache: bool, jobs: int, timeout_s: float, gpu: str | None, gpu_file: Path | None, backend: str, device: str,
@@ -55,8 +52,8 @@ def run(
 ) -> None:  # fmt: skip
     """Measure candidates on the local GPU.
 
-    Every candidate is checked against a reference, then timed in rounds beside all others; who is clearly slower
-    drops out. Without --config, candidates are screened first and the best --top are measured.
+    Every candidate is checked against a reference, then timed in rounds with all others; those clearly slower
+    drop out. Without --config, candidates are screened first and the best --top are measured.
     """
     from traceanalyzer.commands.tune.measure.bench import open_bench, start_worker
     from traceanalyzer.commands.tune.run.compute import Job, Settings
@@ -83,25 +80,28 @@ def run(
         _measure_and_show(bench, todo, settings, output, as_json)
 
 
-def _measure_and_show(bench: Bench, todo: Sequence[Any], settings: Any, output: Path | None, as_json: bool) -> None:
-    from traceanalyzer.commands.tune import view as report
+def _measure_and_show(
+    bench: MeasuringBench, todo: Sequence[Job], settings: Settings, output: Path | None, as_json: bool
+) -> None:
     from traceanalyzer.commands.tune.measure.journal import Journal
+    from traceanalyzer.commands.tune.progress_bar import progress
+    from traceanalyzer.commands.tune.run import view
     from traceanalyzer.commands.tune.run.compute import measure
     from traceanalyzer.show.terminal import console
 
     journal = Journal(output)
-    with report.progress("measuring") as advance:
+    with progress("measuring") as advance:
         outcomes = measure(bench, todo, settings, journal, progress=advance)
     show_warnings(journal.warnings)
     if as_json:
-        emit_json(report.run_document(bench, outcomes, output))
+        emit_json(view.document(bench, outcomes, output))
         return
     out = console()
-    out.print(report.render_run(bench, outcomes, out.width))
-    click.echo(report.seed_log(bench, outcomes))
+    out.print(view.render(bench, outcomes, out.width))
+    click.echo(view.seed_log(bench, outcomes))
 
 
-def _target_of(bench: Bench) -> Target:
+def _target_of(bench: MeasuringBench) -> Target:
     from traceanalyzer.kernels.target import INTERPRETER, find_target
 
     name = bench.where.device["target"]
@@ -109,7 +109,7 @@ def _target_of(bench: Bench) -> Target:
 
 
 def _best(
-    bench: Bench, problem: Problem, target: Target, pool: Pool, top: int, screening: Screening
+    bench: MeasuringBench, problem: Problem, target: Target, pool: Pool, top: int, screening: Screening
 ) -> tuple[Config, ...]:
     """Screen for the local GPU and return the best; what cannot be screened is chosen by its tile alone."""
     configs = pool.configs
@@ -125,8 +125,8 @@ def _best(
         return preselect(problem, configs, traffic, device, screening.most or len(configs), pool.named)
     from traceanalyzer.kernels import find_kernel
 
-    found, _ = screening.screen(find_kernel(bench.kernel), problem, device, pool)
-    late = sum(candidate.fits is None for candidate in found.candidates)
+    ranking = screening.screen(find_kernel(bench.kernel), problem, device, pool)
+    late = sum(candidate.fits is None for candidate in ranking.candidates)
     if late:
         tell(f"m={problem.m}: {late} candidates were not compiled in time and are not measured (--timeout, --jobs)")
-    return tuple(candidate.config for candidate in found.candidates if candidate.rank is not None)[:top]
+    return tuple(candidate.config for candidate in ranking.candidates if candidate.rank is not None)[:top]

@@ -13,20 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traceanalyzer.commands.tune.formats.sweep import Point
-from traceanalyzer.commands.tune.measure.bench import Bench, LostBenchError
+from traceanalyzer.commands.tune.measure.bench import LostBenchError, MeasuringBench
 from traceanalyzer.commands.tune.measure.journal import Journal
-from traceanalyzer.commands.tune.measure.measuring import Task
-from traceanalyzer.commands.tune.measure.race import (
-    Result,
-    Rounds,
-    clearly_worse,
-    results,
-)
+from traceanalyzer.commands.tune.measure.measuring import MeasuringTask
+from traceanalyzer.commands.tune.measure.race import CandidateResult, Rounds, clearly_worse, results
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.workers import WorkerError
 
 CHECK_SHARE = 0.5
-"""How much of a problem's time may go into checks; what is not checked by then is not measured."""
+"""How much of a problem's time may go into checks; what is not checked by then is not measured. Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +31,8 @@ class Settings:
     Attributes:
         rounds: rounds at most.
         samples: samples of a candidate in a round.
-        margin: how much slower than the best a candidate must be, as a share, to be dropped; null drops none.
-        budget_s: for everything; null: no limit.
+        margin: how much slower than the best a candidate must be, as a share, to be dropped; ``None`` drops none.
+        budget_s: for everything; ``None``: no limit.
         timeout_s: for one step of one candidate (compile and check, or one round's samples).
         seed: of data, routing and order.
     """
@@ -56,7 +51,7 @@ class Job:
 
     Attributes:
         problem: what is multiplied.
-        routing: how rows fall on experts; null for a dense product.
+        routing: how rows fall on experts; ``None`` for a dense product.
         configs: the candidates.
     """
 
@@ -66,18 +61,18 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """What measuring one job gave.
 
     Attributes:
         job: what was measured.
         results: of every candidate, the best first.
         samples: of every candidate that has some, ms, by round.
-        cut_short: why not all was measured that should have been; null when it was.
+        cut_short: why not all was measured; ``None`` when all was.
     """
 
     job: Job
-    results: tuple[Result, ...]
+    results: tuple[CandidateResult, ...]
     samples: Mapping[Config, Rounds]
     cut_short: str | None
 
@@ -87,8 +82,8 @@ class Outcome:
         return self.cut_short is None
 
     @property
-    def best(self) -> Result | None:
-        """The best candidate; null when none could be measured."""
+    def best(self) -> CandidateResult | None:
+        """The best candidate; ``None`` when none could be measured."""
         return next((result for result in self.results if result.verdict == "best"), None)
 
 
@@ -97,7 +92,7 @@ class _OutOfTimeError(Exception):
 
 
 @dataclass
-class _Run:
+class _RunningJob:
     """One job while it is measured.
 
     Attributes:
@@ -110,7 +105,7 @@ class _Run:
         dropped: who is out of the race.
     """
 
-    bench: Bench
+    bench: MeasuringBench
     job: Job
     settings: Settings
     journal: Journal
@@ -151,7 +146,7 @@ class _Run:
         return bool(self.right) and self.clock() >= self.start + CHECK_SHARE * (self.end - self.start)
 
     def ask(self, config: Config, question: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Ask about a candidate; a failure is kept, and null is returned.
+        """Ask about a candidate; a failure is kept, and ``None`` is returned.
 
         Raises:
             _OutOfTimeError: the job's time is up.
@@ -159,7 +154,9 @@ class _Run:
         """
         if self.clock() >= self.end:
             raise _OutOfTimeError
-        task = Task(self.bench.kernel, self.job.problem, config, self.job.routing or "uniform", self.settings.seed)
+        task = MeasuringTask(
+            self.bench.kernel, self.job.problem, config, self.job.routing or "uniform", self.settings.seed
+        )
         try:
             return self.bench.ask(task, question, self.settings.timeout_s)
         except WorkerError as failure:
@@ -169,14 +166,14 @@ class _Run:
 
 
 def measure(
-    bench: Bench,
+    bench: MeasuringBench,
     jobs: Sequence[Job],
     settings: Settings,
     journal: Journal,
     *,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[Outcome, ...]:
+) -> tuple[JobOutcome, ...]:
     """Measure every job; the budget left is shared evenly by the jobs that are left.
 
     Args:
@@ -195,11 +192,11 @@ def measure(
     for number, job in enumerate(jobs):
         start = clock()
         share = max(0.0, end - start) / (len(jobs) - number)
-        outcomes.append(_measure_job(_Run(bench, job, settings, journal, clock, start, start + share), progress))
+        outcomes.append(_measure_job(_RunningJob(bench, job, settings, journal, clock, start, start + share), progress))
     return tuple(outcomes)
 
 
-def _measure_job(run: _Run, progress: Callable[[str, int, int], None]) -> Outcome:
+def _measure_job(run: _RunningJob, progress: Callable[[str, int, int], None]) -> JobOutcome:
     job, settings = run.job, run.settings
     steps = len(job.configs)
     total = steps * (settings.rounds + 1)
@@ -217,17 +214,17 @@ def _measure_job(run: _Run, progress: Callable[[str, int, int], None]) -> Outcom
     except LostBenchError as lost:
         cut_short = str(lost)
     progress("done", total, total)
-    return Outcome(job, results(job.configs, run.measured, run.failures, run.dropped), run.measured, cut_short)
+    return JobOutcome(job, results(job.configs, run.measured, run.failures, run.dropped), run.measured, cut_short)
 
 
 def _reporter(
-    progress: Callable[[str, int, int], None], run: _Run, number: int, steps: int, total: int
+    progress: Callable[[str, int, int], None], run: _RunningJob, number: int, steps: int, total: int
 ) -> Callable[[int], None]:
     what = f"round {number + 1}, {len(run.alive)} left"
     return lambda done: progress(what, steps * (number + 1) + done, total)
 
 
-def _check_all(run: _Run, progress: Callable[[int], None]) -> None:
+def _check_all(run: _RunningJob, progress: Callable[[int], None]) -> None:
     """Check every candidate that is not known yet, as far as the time for checks allows."""
     waiting = run.unchecked
     for done, config in enumerate(waiting, len(run.job.configs) - len(waiting)):
@@ -238,7 +235,7 @@ def _check_all(run: _Run, progress: Callable[[int], None]) -> None:
         progress(done + 1)
 
 
-def _measure_round(run: _Run, number: int, progress: Callable[[int], None]) -> None:
+def _measure_round(run: _RunningJob, number: int, progress: Callable[[int], None]) -> None:
     """Time everyone once, in this round's own order."""
     alive = set(run.alive)
     order = [config for config in round_order(run.job.configs, run.settings.seed, number) if config in alive]

@@ -13,9 +13,9 @@ class TuneRunProblem(Part):
 
     problem: Annotated[TunedProblem, told("The product measured.")]
     concurrency: Annotated[int, told("Tokens in the batch.")]
-    routing: Annotated[str | None, told("How rows fall on experts.", null="a dense product")]
-    finished: Annotated[bool, told("Whether all was measured that should have been.")]
-    cut_short: Annotated[str | None, told("Why not all was measured.", null="it was")]
+    routing: Annotated[str | None, told("How rows are spread over experts.", null="a dense product")]
+    finished: Annotated[bool, told("Whether everything was measured.")]
+    cut_short: Annotated[str | None, told("Why not everything was measured.", null="it was")]
     best: Annotated[
         dict[str, int | float | str | bool | None] | None,
         told("The best candidate's meta-parameters.", null="none could be measured"),
@@ -24,13 +24,13 @@ class TuneRunProblem(Part):
 
 
 class TuneRunDocument(Document, tag="traceanalyzer/tune-run/1"):
-    """Candidates measured."""
+    """Candidates measured on a GPU, the best of each problem first."""
 
     command: ClassVar[str] = "tune run"
 
     kernel: Annotated[str, told("Name of the kernel.")]
     backend: Annotated[str, told("Whose kernel: builtin, triton_kernels or fused_moe.")]
-    measured: Annotated[bool, told("False when nothing was timed on a GPU (interpreter).")]
+    measured: Annotated[bool, told("False where times mean nothing (interpreter).")]
     device: Annotated[dict[str, str | None], told("name and target of the GPU, as far as known.")]
     versions: Annotated[dict[str, str], told("Versions of the software that decides the result.")]
     sweep: Annotated[str | None, told("Sweep file that holds every sample.", null="no --output")]

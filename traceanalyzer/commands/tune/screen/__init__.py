@@ -1,1 +1,1 @@
-"""screen"""
+"""``traceanalyzer tune screen``."""

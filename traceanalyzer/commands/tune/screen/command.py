@@ -34,9 +34,9 @@ def screen(
     """Rank candidates without a GPU.
 
     Compiles them for the target, drops those that cannot run, and ranks the rest by spills, repeated work, bytes in
-    flight and waves. A rank is no measurement: measure at least the best three.
+    flight and waves. A rank is not a measurement: measure at least the best three.
     """
-    from traceanalyzer.commands.tune import view as report
+    from traceanalyzer.commands.tune.screen import view
     from traceanalyzer.kernels import find_kernel
     from traceanalyzer.kernels.target import find_target
     from traceanalyzer.show.terminal import console
@@ -47,9 +47,9 @@ def screen(
         problem = problems_of(kernel, shape, dtype, None if m is None else (m,))[0]
         device = screening.device(find_target(target_name) if target_name else None)
         pool = candidates_of(spec.space, problem, device.target, axis_texts, config_texts)
-    found, left_out = screening.screen(spec, problem, device, pool)
+    ranking = screening.screen(spec, problem, device, pool)
     if as_json:
-        emit_json(report.screen_document(found, left_out, pool.untried))
+        emit_json(view.document(ranking))
         return
     out = console()
-    out.print(report.render_screen(found, left_out, pool.untried, limit, out.width))
+    out.print(view.render(ranking, limit, out.width))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ class Screening:
         jobs: compiling processes.
         timeout_s: for one candidate.
         no_cache: whether to leave the cache of compiled candidates alone.
-        gpu: name of the GPU whose figures count; null where it is told otherwise.
+        gpu: name of the GPU whose figures count, if the user names one.
         gpu_file: file that describes more GPUs.
     """
 
@@ -57,24 +57,22 @@ class Screening:
             return device_of_name(target, local)
         return device_of(target, named)
 
-    def screen(self, spec: KernelSpec, problem: Problem, device: Device, pool: Pool) -> tuple[Screen, int]:
-        """Compile the most promising candidates and rank them; return the ranking and how many were left out."""
-        from traceanalyzer.commands.tune import view as report
+    def screen(self, spec: KernelSpec, problem: Problem, device: Device, pool: Pool) -> Screen:
+        """Compile the most promising candidates and rank them."""
         from traceanalyzer.commands.tune.compile.candidate_order import preselect
-        from traceanalyzer.commands.tune.compile.screen import screen
+        from traceanalyzer.commands.tune.compile.screen import Compiling, screen
+        from traceanalyzer.commands.tune.progress_bar import progress
 
         configs = preselect(problem, pool.configs, spec.traffic, device, self.most or len(pool.configs), pool.named)
-        with report.progress("compiling") as advance:
-            found = screen(
-                spec, problem, device, configs, jobs=self.jobs, timeout_s=self.timeout_s,
-                cache=None if self.no_cache else compile_cache(),
-                progress=lambda done, total: advance("compiling", done, total),
-            )  # fmt: skip
-        return found, len(pool.configs) - len(configs)
+        cache = None if self.no_cache else compile_cache()
+        with progress("compiling") as advance:
+            how = Compiling(self.jobs, self.timeout_s, cache, lambda done, total: advance("compiling", done, total))
+            ranking = screen(spec, problem, device, configs, how)
+        return replace(ranking, not_compiled=len(pool.configs) - len(configs), untried=pool.untried)
 
 
 def tell_untried(pools: Iterable[Pool]) -> None:
-    """Say on stderr which values that the user named no candidate has."""
+    """Say on stderr which of the values that the user named no candidate has."""
     lines = (f"{value} is not tried: {reason}" for pool in pools for value, reason in pool.untried.items())
     for line in dict.fromkeys(lines):
         tell(line)

@@ -1,1 +1,1 @@
-"""verify"""
+"""``traceanalyzer tune verify``."""

@@ -51,6 +51,7 @@ def verify(
     from traceanalyzer.commands.tune import view as report
     from traceanalyzer.commands.tune.measure.bench import open_bench, start_worker
     from traceanalyzer.commands.tune.measure.journal import Journal
+    from traceanalyzer.commands.tune.progress_bar import progress
     from traceanalyzer.commands.tune.run.compute import Job, Settings, measure
     from traceanalyzer.commands.tune.spec_text import parse_config
     from traceanalyzer.commands.tune.verify.compute import compare
@@ -70,7 +71,7 @@ def verify(
     settings = Settings(rounds, samples, None, budget_s, timeout_s, seed)
     todo = [Job(problem, draw, (before, after)) for problem in problems for draw in draws]
     journal = Journal(output)
-    with start_worker(BACKENDS[backend], device) as worker, report.progress("measuring") as advance:
+    with start_worker(BACKENDS[backend], device) as worker, progress("measuring") as advance:
         bench = open_bench(kernel, backend, worker)
         outcomes = measure(bench, todo, settings, journal, progress=advance)
     show_warnings(journal.warnings)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traceanalyzer.commands.tune.measure.race import FEWEST_ROUNDS, Result, round_ratio
+from traceanalyzer.commands.tune.measure.race import FEWEST_ROUNDS, CandidateResult, round_ratio
 from traceanalyzer.commands.tune.measure.statistics import Interval
-from traceanalyzer.commands.tune.run.compute import Outcome
+from traceanalyzer.commands.tune.run.compute import JobOutcome
 from traceanalyzer.kernels.problem import Config
 
 SAME = 0.01
@@ -25,13 +25,13 @@ class Comparison:
             or ``failed``.
     """
 
-    before: Result
-    after: Result
+    before: CandidateResult
+    after: CandidateResult
     ratio: Interval | None
     verdict: str
 
 
-def compare(outcome: Outcome, before: Config, after: Config) -> Comparison:
+def compare(outcome: JobOutcome, before: Config, after: Config) -> Comparison:
     """Compare two configurations that one job measured side by side."""
     by_config = {result.config: result for result in outcome.results}
     old, new = by_config[before], by_config[after]

@@ -7,10 +7,11 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.serving import view as serving_report
 from traceanalyzer.commands.tune.verify.outcome import KernelChange, Measured, Outcome
+from traceanalyzer.declare import plain
 from traceanalyzer.names import short_name
-from traceanalyzer.serving import Comparison
+from traceanalyzer.serving import ServingComparison
+from traceanalyzer.serving.comparison import document as serving_document
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import duration, us, visible
 
@@ -29,7 +30,7 @@ VERDICTS = {
 }
 
 
-def document(found: Outcome | None, serving: Comparison | None) -> dict[str, Any]:
+def document(found: Outcome | None, serving: ServingComparison | None) -> dict[str, Any]:
     """Return the JSON document of ``tune verify`` without a kernel.
 
     Args:
@@ -39,7 +40,7 @@ def document(found: Outcome | None, serving: Comparison | None) -> dict[str, Any
     return {
         "schema": SCHEMA,
         "traces": _traces(found) if found else None,
-        "serving": serving_report.comparison_document(serving, {}) if serving else None,
+        "serving": plain(serving_document(serving, {})) if serving else None,
         "tpot": _tpot(found, serving),
     }
 
@@ -88,24 +89,27 @@ def _kernel(one: KernelChange) -> dict[str, Any]:
     }
 
 
-def _tpot(found: Outcome | None, serving: Comparison | None) -> dict[str, Any]:
+def _tpot(found: Outcome | None, serving: ServingComparison | None) -> dict[str, Any]:
     """Change of TPOT in percent by the traces, and as the benchmark measured it at every load."""
     traced = _change(found.period) if found and found.tpot and found.period else None
     rows = [change for change in serving.changes if change.metric == TPOT] if serving else []
     return {
         "traces_change_percent": traced,
         "serving": [
-            {"concurrency": row.load.concurrency, "change_percent": row.percent, "verdict": row.verdict} for row in rows
+            {"concurrency": row.concurrency, "change_percent": row.change_percent, "verdict": row.verdict}
+            for row in rows
         ],
     }
 
 
-def render(found: Outcome | None, serving: Comparison | None, width: int) -> Group:
+def render(found: Outcome | None, serving: ServingComparison | None, width: int) -> Group:
     """Return what changed for people."""
     parts: list[Any] = _render_traces(found, width) if found else []
     if serving:
+        from traceanalyzer.commands.serving.view import render_comparison
+
         parts += [Text()] if parts else []
-        parts += [Text("Serving", style="bold"), serving_report.render_comparison(serving, {}, width)]
+        parts += [Text("Serving", style="bold"), render_comparison(serving, {}, width)]
     return Group(*parts)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from traceanalyzer.commands.serving.result import ServingDocument
 from traceanalyzer.commands.tune.measure.result import MeasuredTile, TunedProblem
 from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.serving.result import ServingDocument
 
 
 class TuneOutcomeMeasured(Part):

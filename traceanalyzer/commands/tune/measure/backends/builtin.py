@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from traceanalyzer.commands.tune.measure.backends.local import gpu_session, versions
 from traceanalyzer.commands.tune.measure.measuring import (
     Description,
+    MeasuringTask,
     Operation,
     OperationSession,
     Session,
-    Task,
     local_target,
 )
 from traceanalyzer.commands.tune.measure.timing import ClockTimer
@@ -40,7 +40,7 @@ def open_session(device: str) -> Session:
     return OperationSession(open_operation, ClockTimer(), where)
 
 
-def open_operation(task: Task) -> Operation:
+def open_operation(task: MeasuringTask) -> Operation:
     """Draw the data of a task's problem."""
     spec = find_kernel(task.kernel)
     interpreted = _interpreted()

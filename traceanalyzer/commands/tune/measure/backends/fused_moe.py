@@ -1,6 +1,6 @@
 """vLLM's Triton ``fused_experts`` with bf16 or fp16 weights: gate_up, SwiGLU and down in one operation.
 
-The problem names the gate_up product: n = 2 x the intermediate size a rank, k = the hidden size.
+The problem names the gate_up product: n = 2 x the intermediate size per rank, k = the hidden size.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from traceanalyzer.commands.tune.measure.backends.local import gpu_session
-from traceanalyzer.commands.tune.measure.measuring import Operation, Session, Task
+from traceanalyzer.commands.tune.measure.measuring import MeasuringTask, Operation, Session
 from traceanalyzer.kernels.problem import ELEMENT_BYTES, Config, Problem
 from traceanalyzer.kernels.routing import draw_experts
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, SearchSpace
@@ -81,7 +81,7 @@ def traffic(problem: Problem, config: Config) -> Traffic:
     return grouped_traffic(problem, config, ELEMENT_BYTES[problem.dtype])
 
 
-def open_operation(task: Task) -> Operation:
+def open_operation(task: MeasuringTask) -> Operation:
     """Draw activations, weights and routing."""
     import torch
 

@@ -7,9 +7,9 @@ from importlib import metadata
 
 from traceanalyzer.commands.tune.measure.measuring import (
     Description,
+    MeasuringTask,
     Operation,
     OperationSession,
-    Task,
     local_target,
 )
 from traceanalyzer.commands.tune.measure.timing import GpuTimer
@@ -23,16 +23,16 @@ def versions(*packages: str) -> dict[str, str]:
     import torch
     import triton
 
-    found: dict[str, str] = {"triton": triton.__version__, "torch": str(torch.__version__)}
+    known: dict[str, str] = {"triton": triton.__version__, "torch": str(torch.__version__)}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            known[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return known
 
 
-def gpu_session(open_operation: Callable[[Task], Operation], *packages: str) -> OperationSession:
+def gpu_session(open_operation: Callable[[MeasuringTask], Operation], *packages: str) -> OperationSession:
     """Open operations on the local GPU.
 
     Args:

@@ -15,12 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from traceanalyzer.commands.tune.measure.backends.local import gpu_session
-from traceanalyzer.commands.tune.measure.measuring import (
-    Operation,
-    Session,
-    Task,
-    local_target,
-)
+from traceanalyzer.commands.tune.measure.measuring import MeasuringTask, Operation, Session, local_target
 from traceanalyzer.kernels import find_kernel
 from traceanalyzer.kernels.launch import Case
 from traceanalyzer.kernels.moe_mxfp4 import ALPHA, LIMIT
@@ -66,7 +61,7 @@ def import_library() -> ModuleType:
     raise RuntimeError("triton_kernels with matmul_ogs is not installed (vLLM brings it as vllm.third_party)")
 
 
-def open_operation(task: Task) -> Operation:
+def open_operation(task: MeasuringTask) -> Operation:
     """Draw the same data as the built-in kernel and put it into the library's layouts."""
     if task.kernel not in KERNELS:
         raise RuntimeError(f"matmul_ogs is measured for {' and '.join(KERNELS)}, not {task.kernel}")
