@@ -34,7 +34,7 @@ class Trace:
         events: every complete event, columns of ``read.event_schema.EVENT_SCHEMA``; ``start_ns`` is relative to
             ``metadata.base_ns``. Lazy: a filter or projection reads only what it needs.
         store: where the events lie, when they lie in a store.
-        derived: where results may be kept for the next command; null where nothing may be kept.
+        derived: where results may be kept for the next command; None where nothing may be kept.
     """
 
     metadata: TraceMetadata
@@ -74,7 +74,7 @@ class Trace:
 
     @property
     def rank(self) -> int | None:
-        """The rank in its job, or null when the trace does not tell."""
+        """The rank in its job, or None when the trace does not tell."""
         return self.metadata.rank
 
     @property
@@ -148,11 +148,11 @@ class TraceSet:
     """The traces found at the paths a user gave.
 
     Attributes:
-        traces: one a rank, in order of rank; those of unknown rank last, in the order given.
+        traces: one per rank, in order of rank; those of unknown rank last, in the order given.
         sources: every file looked at, those without a trace included.
         warnings: of the input as a whole (missing ranks, files that were skipped); each trace has its own in
             ``metadata.warnings``.
-        effort: what reading them took; null when a cluster read them.
+        effort: what reading them took; None when a cluster read them.
     """
 
     traces: tuple[Trace, ...]
@@ -197,13 +197,13 @@ def open_traces(
     cache: bool = True,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> TraceSet:
-    """Open every trace found at the paths (files, directories, archives, stores, URLs), one a rank.
+    """Open every trace found at the paths (files, directories, archives, stores, URLs), one per rank.
 
     Args:
         paths: where to look.
-        output: a directory that keeps the ingested stores; null for the cache only.
+        output: a directory that keeps the ingested stores; None for the cache only.
         cache: whether the cache, and results kept in stores, may be read and written.
-        progress: called with bytes read so far and bytes in all (null when unknown).
+        progress: called with bytes read so far and bytes in all (None when unknown).
 
     Raises:
         TraceError: no path holds a usable trace.

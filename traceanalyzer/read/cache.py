@@ -90,7 +90,7 @@ class Cache:
         return key
 
     def load(self, key: str, path: str) -> Loaded | None:
-        """Return the entry of a key, or null where there is none; one that is damaged is removed."""
+        """Return the entry of a key, or None where there is none; one that is damaged is removed."""
         loaded = load_entry(self.directory / key, path)
         if loaded is None:
             shutil.rmtree(self.directory / key, ignore_errors=True)

@@ -117,7 +117,7 @@ def decode_text(
         words: what was seen before; new labels are added.
         exact: keep times as written.
         first_index: index of the first event.
-        size: bytes of ``data`` that are the text; null for all.
+        size: bytes of ``data`` that are the text; None for all.
 
     Raises:
         msgspec.DecodeError, msgspec.ValidationError, RecursionError: not valid JSON, or not events as expected.

@@ -16,7 +16,7 @@ def reading_warnings(reports: Sequence[WindowReport], events: int, cut_at: Place
     Args:
         reports: in the order of the file.
         events: how many were read.
-        cut_at: where the event list breaks off, or null where it is complete.
+        cut_at: where the event list breaks off, or None where it is complete.
     """
     warnings = []
     if cut_at is not None:
@@ -62,7 +62,7 @@ def placed(
 
     Args:
         warnings: with byte offsets.
-        restart: gives the text once more; null where lines were counted on the way.
+        restart: gives the text once more; None where lines were counted on the way.
         source: the file.
     """
     truncated = any(warning.code == "truncated" for warning in warnings)

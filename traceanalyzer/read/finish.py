@@ -39,10 +39,10 @@ class Reading:
 
     Attributes:
         document: read to its end.
-        reports: one a window, any order.
+        reports: one per window, any order.
         cut_off: whether the event list ended before its closing bracket.
         directory: the store being written.
-        restart: gives the text once more, to find lines; null where it cannot be had twice.
+        restart: gives the text once more, to find lines; None where it cannot be had twice.
     """
 
     document: TraceText
@@ -96,7 +96,7 @@ def finish(reading: Reading, source: TraceSource, compression: Sequence[TraceWar
 
 
 def _cut_at(reading: Reading) -> Place | None:
-    """Return where the event list breaks off, or null where it is complete."""
+    """Return where the event list breaks off, or None where it is complete."""
     if not reading.cut_off:
         return None
     last = max(reading.reports, key=lambda report: report.number)

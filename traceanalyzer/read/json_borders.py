@@ -27,7 +27,7 @@ def border_like(text: bytes) -> re.Pattern[bytes]:
 
 
 def list_end(text: bytes, limit: int) -> int | None:
-    """Return where the bracket is that ends the event list, before ``limit``, or null where the list goes on.
+    """Return where the bracket is that ends the event list, before ``limit``, or None where the list goes on.
 
     A bracket inside an event can look the same; it is told apart by whether everything before it is complete.
 
@@ -58,7 +58,7 @@ def list_end(text: bytes, limit: int) -> int | None:
 
 
 def closing(text: bytes, start: int, limit: int, depth: int = 0) -> int | None:
-    """Return where the bracket is that brings the nesting back to none, or null where there is none.
+    """Return where the bracket is that brings the nesting back to none, or None where there is none.
 
     Args:
         text: JSON from ``start`` on.

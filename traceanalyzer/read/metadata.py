@@ -16,10 +16,10 @@ class TraceSource:
         path: as given, with ``archive!member`` for a member of an archive.
         bytes: size on disk (of the member as stored, for archives).
         format: ``json``, ``store`` or ``unknown``.
-        compression: ``gzip``, ``zip``, ``tar`` ... or null.
+        compression: ``gzip``, ``zip``, ``tar`` ... or None.
         events: events read from it.
-        recovered_events: events saved from a damaged file; null when it was sound.
-        skipped: why the file holds no trace, or null.
+        recovered_events: events saved from a damaged file; None when it was sound.
+        skipped: why the file holds no trace, or None.
     """
 
     path: str
@@ -42,13 +42,13 @@ class TraceMetadata:
     Attributes:
         source: the file the trace came from.
         base_ns: start of the earliest event in the file's own clock; event times are relative to it.
-        base_time_ns: the file's ``baseTimeNanoseconds`` (added to the file clock gives Unix time), or null.
-        device_properties: the file's ``deviceProperties``, one mapping a GPU.
+        base_time_ns: the file's ``baseTimeNanoseconds`` (added to the file clock gives Unix time), or None.
+        device_properties: the file's ``deviceProperties``, one mapping per GPU.
         distributed: the file's ``distributedInfo``, or an empty mapping.
-        rank: from distributedInfo or the file name; null when neither tells.
-        rank_source: ``trace``, ``filename`` or null.
-        world_size: from distributedInfo; null when unknown.
-        parallel: dp, pp, tp, ep (and dcp) ranks that the file name tells, or null.
+        rank: from distributedInfo or the file name; None when neither tells.
+        rank_source: ``trace``, ``filename`` or None.
+        world_size: from distributedInfo; None when unknown.
+        parallel: dp, pp, tp, ep (and dcp) ranks that the file name tells, or None.
         process_names, thread_names: labels from metadata events, by pid and by ``pid/tid``.
         properties: the remaining scalar keys at the file's root (versions, flags, trace id).
         oversize_ids: ids beyond 64 bit, as text, by the number that replaces them in the frames.

@@ -29,9 +29,9 @@ class PlaceInJob:
     """Where in its job a trace was recorded.
 
     Attributes:
-        rank, world_size: null where nothing tells.
-        source: ``trace``, ``filename`` or null.
-        parallel: ranks within the dimensions that the file's name gives, or null.
+        rank, world_size: None where nothing tells.
+        source: ``trace``, ``filename`` or None.
+        parallel: ranks within the dimensions that the file's name gives, or None.
         warnings: where file and name disagree.
     """
 
@@ -78,7 +78,7 @@ def _integer(value: Any) -> int | None:
 
 
 def world_size(sizes: Sequence[int | None]) -> int | None:
-    """Return the size of the job that the traces belong to, or null where none tells."""
+    """Return the size of the job that the traces belong to, or None where none tells."""
     known = [size for size in sizes if size]
     return max(known) if known else None
 

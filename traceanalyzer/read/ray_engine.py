@@ -1,4 +1,4 @@
-"""Ingest spread over a Ray cluster: one task a file, for what one machine cannot hold or read fast enough.
+"""Ingest spread over a Ray cluster: one task per file, for what one machine cannot hold or read fast enough.
 
 Ray is optional (``pip install traceanalyzer[ray]``). Workers need the same version of traceanalyzer, and the paths must
 mean the same files to them: a shared file system or URLs. Stores are written to the output by the workers themselves;
@@ -51,8 +51,8 @@ class FileOutcome:
         stores: where its stores lie, relative to the output.
         sources, warnings: as a local run of the file alone gives them.
         text_bytes, peak_bytes: what it took.
-        error: why the file could not be used, or null.
-        no_trace: whether that is only because it is no trace.
+        error: why the file could not be used, or None.
+        no_trace: whether that is only because it is not a trace.
     """
 
     stores: tuple[str, ...]
@@ -76,15 +76,15 @@ def ingest_with_ray(
     processes: int | None = None,
     reader: Reader | None = None,
 ) -> IngestResult:
-    """Read traces on a Ray cluster and return their stores, one a rank; frames equal those of the local engine.
+    """Read traces on a Ray cluster and return their stores, one per rank; frames equal those of the local engine.
 
     Args:
         paths: files, directories, archives and URLs, as seen by the workers.
         output: directory that all workers can write to, or the URL of an object store (its protocol's fsspec package
             must be installed). Earlier stores in it are refused.
-        address: of a running cluster (``auto`` finds it); null starts one on this machine.
-        processes: workers of a cluster started here; null takes one a core.
-        reader: what a worker runs on a file; null for ``read_file``.
+        address: of a running cluster (``auto`` finds it); None starts one on this machine.
+        processes: workers of a cluster started here; None takes one per core.
+        reader: what a worker runs on a file; None for ``read_file``.
 
     Raises:
         TraceError: Ray is missing or unreachable, the output cannot be written, or no path holds a usable trace.
@@ -190,7 +190,7 @@ def _file_system(url: str) -> tuple[Any, str]:
 def _run(
     listed: Sequence[_Listed], target: _Target, address: str | None, processes: int | None, reader: Reader
 ) -> list[FileOutcome | None]:
-    """Run a task for each file that is to be read; null for the others."""
+    """Run a task for each file that is to be read; None for the others."""
     ray = _ray()
     own = not ray.is_initialized()
     try:

@@ -115,7 +115,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _locks() -> Any:
-    """Return the module of file locks; null where the system has none (Windows)."""
+    """Return the module of file locks; None where the system has none (Windows)."""
     try:
         import fcntl
     except ImportError:

@@ -25,7 +25,7 @@ TYPICAL_RATIO = 15
 
 
 class NoTraceError(TraceError):
-    """The file is sound as far as it goes, but is no profiler trace (it may lie beside one)."""
+    """The file is sound as far as it goes, but not a profiler trace (it may lie beside one)."""
 
 
 def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, before: int = 0) -> Store:
@@ -39,7 +39,7 @@ def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, be
         before: text that this run has read already: workers pay for many small traces, too.
 
     Raises:
-        TraceError: it is no trace, or no event of it can be used.
+        TraceError: it is not a trace, or no event of it can be used.
     """
     large = before + size * (TYPICAL_RATIO if plain.layers else 1) >= WORKERS_FROM_BYTES
     try:

@@ -65,7 +65,7 @@ class TextStream:
         self._buffer = self._buffer[size:]
 
     def _skip_space(self) -> bytes:
-        """Move to the next byte that is no white space and return it, or b'' at the end."""
+        """Move to the next byte that is not white space and return it, or b'' at the end."""
         while True:
             end = SPACE.match(self._buffer).end()  # type: ignore[union-attr]
             self._drop(end)

@@ -38,11 +38,11 @@ class Window:
 
     Attributes:
         number: position among the windows.
-        offset, line: where it starts in the decompressed file (0-based byte, 1-based line or null).
+        offset, line: where it starts in the decompressed file (0-based byte, 1-based line or None).
         buffer: begins with the events' text, with separators between them, without the list's brackets.
         last: nothing follows in the list.
         cut_off: the file ended before the list did.
-        size: bytes of the buffer that are the window's; null for all of them. (Copying them out would take time.)
+        size: bytes of the buffer that are the window's; None for all of them. (Copying them out would take time.)
     """
 
     number: int
@@ -65,7 +65,7 @@ class Window:
 
 
 class NotATrace(Exception):  # noqa: N818  it is an answer, not an error
-    """The text is no trace; the message says why.
+    """The text is not a trace; the message says why.
 
     Attributes:
         damaged: it may have been one.
@@ -86,7 +86,7 @@ class TraceText(TextStream):
             text only, where it nearly always is; whoever decodes the windows must then check with ``ends_within``
             those that are not valid JSON.
         count_lines: number the lines of the text, which costs some time; without, lines after the first window are
-            not known (null).
+            unknown (None).
 
     Attributes:
         root: the values at the root beside the events, by key.
@@ -133,7 +133,7 @@ class TraceText(TextStream):
             self._drop(3)
         first = self._skip_space()
         if not first:
-            raise NotATrace("empty: there are no data in it", damaged=True)
+            raise NotATrace("empty: it holds no data", damaged=True)
         if first not in b"{[":
             self._skip_preamble()
             first = self._buffer[:1]

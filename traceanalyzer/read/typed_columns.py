@@ -19,7 +19,7 @@ EXACT_FLOAT_US = float(2**43)
 """Below this a float64 of microseconds gives the nanosecond exactly when multiplied by 1000 and rounded."""
 
 MAX_TIME_NS = 2**62
-"""Times from here on are no times: the sum of two of them would not fit in 64 bit."""
+"""Values from here on are not times: the sum of two of them would not fit in 64 bit."""
 
 
 class NeedsExactTimes(Exception):  # noqa: N818  it is an answer, not an error
@@ -68,7 +68,7 @@ def _decimal_ns(text: str) -> int | None:
 
 
 def label(value: Any) -> str | None:
-    """Return the text of a number or string; null for what is neither."""
+    """Return the text of a number or string; None for what is neither."""
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, str):

@@ -33,7 +33,7 @@ INDEX_BITS = 32
 COLUMNS = [*EVENT_SCHEMA, "ph"]
 
 Place = tuple[int, "int | None"]
-"""Byte offset and line (null where lines are not counted) in the decompressed file."""
+"""Byte offset and line (None where lines are not counted) in the decompressed file."""
 
 
 class WindowReport(msgspec.Struct):
