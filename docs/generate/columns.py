@@ -25,8 +25,8 @@ Polars frames. Times are Int64 nanoseconds, means Float64; names end in the unit
 CSV_HEAD = """
 ## CSV output
 
-`--csv` prints a header line and one row per line; an empty field is unknown. Columns are in this order. Times are µs. `export
-csv`, `export parquet` and `export xlsx` write the same tables.
+`--csv` prints a header line and one row per line; an empty field is unknown. Columns are in this order. Times are µs.
+`export csv`, `export parquet` and `export xlsx` write the same tables.
 """
 
 UNITS = {"_ns": "ns", "_us": "µs", "_ms": "ms", "_percent": "%", "share": "1 is all", "bytes": "bytes"}

@@ -11,7 +11,7 @@ from tests.support.deployments import deployment
 from traceanalyzer.commands.estimate.compute import estimate, roofline_compute_share
 from traceanalyzer.commands.estimate.deployment import Chunk
 from traceanalyzer.commands.estimate.efficiencies import ROOFLINE
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.gpu_comparison import amdahl, shortcut
 from traceanalyzer.commands.estimate.step_time import op_times, round_time
 from traceanalyzer.hardware import find_gpu
@@ -34,7 +34,7 @@ def test_the_articles_figures_come_out_exactly() -> None:
     assert f"{found.decode_factor:.3f}" == "1.233"
     assert f"{found.prefill_factor:.3f}" == "1.283"
     assert found.batch_kept == 623
-    assert round(found.tokens_kept or 0) == 2044
+    assert round(found.tokens_per_s_kept or 0) == 2044
 
 
 def test_the_printed_1997_is_explained_beside_the_right_2044() -> None:

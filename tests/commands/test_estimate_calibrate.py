@@ -13,7 +13,7 @@ from tests.support.deployments import deployment
 from traceanalyzer.commands.estimate.calibrate import ClassTime, Observation, from_serving, from_trace
 from traceanalyzer.commands.estimate.compute import estimate
 from traceanalyzer.commands.estimate.efficiencies import scaled
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.from_results import observations, one_series
 from traceanalyzer.commands.estimate.line import fit
 from traceanalyzer.commands.estimate.schedule import Traffic, steady

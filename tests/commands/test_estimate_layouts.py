@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.support.deployments import deployment
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.deployment import EngineSettings
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.link import Link, collective_ns
 from traceanalyzer.commands.estimate.parallel import (
-    LayoutComparison,
+    ParallelComparison,
     compare_layouts,
     link_range,
     parse_layout,
@@ -22,38 +23,38 @@ from traceanalyzer.model import Op, Parallel
 
 
 @pytest.fixture(scope="module")
-def compared() -> LayoutComparison:
+def compared() -> ParallelComparison:
     own = deployment("gpt-oss-120b", "RTX 6000 Ada")
     layouts = parse_layouts("pp=4,ep=4,tp=4,pp=2,ep=2,tp=2,tp=1")
-    return compare_layouts(own, layouts, 220, 200, (1, 4, 16), spread(8, 28), budget=2048)
+    return compare_layouts(own, layouts, 220, 200, (1, 4, 16), spread(8, 28), engine=EngineSettings(budget=2048))
 
 
-def test_tensor_parallel_beats_pipeline_by_what_was_measured(compared: LayoutComparison) -> None:
+def test_tensor_parallel_beats_pipeline_by_what_was_measured(compared: ParallelComparison) -> None:
     ratio = next(r for r in compared.ratios if (r.base, r.other) == ("pp=4", "tp=4"))
     # Measured: 1.4 to 1.8 times, TTFT 21 to 46 % less, ITL 31 to 43 % less.
     assert 1.2 <= ratio.throughput[0] <= 1.8
     assert 1.4 <= ratio.throughput[1] <= 2.2
     assert ratio.throughput[0] < ratio.throughput[1]
-    assert -0.65 <= ratio.ttft[0] < ratio.ttft[1] < -0.2
-    assert -0.55 <= ratio.itl[0] < ratio.itl[1] < -0.2
+    assert -0.65 <= ratio.ttft_change[0] < ratio.ttft_change[1] < -0.2
+    assert -0.55 <= ratio.itl_change[0] < ratio.itl_change[1] < -0.2
 
 
-def test_tensor_parallel_against_expert_parallel_overlaps_what_was_measured(compared: LayoutComparison) -> None:
+def test_tensor_parallel_against_expert_parallel_overlaps_what_was_measured(compared: ParallelComparison) -> None:
     ratio = next(r for r in compared.ratios if (r.base, r.other) == ("ep=4", "tp=4"))
     # Measured: 1.1 to 1.7 times, ITL 7 to 42 % less.
     assert ratio.throughput[0] < 1.4 < ratio.throughput[1] < 2.1
-    assert ratio.itl[0] < -0.2 < ratio.itl[1]
+    assert ratio.itl_change[0] < -0.2 < ratio.itl_change[1]
 
 
 @pytest.mark.parametrize(("kind", "low", "high"), [("tp", 1.1, 1.5), ("pp", 1.0, 1.2), ("ep", 1.0, 1.4)])
-def test_twice_the_gpus_bring_about_what_was_measured(compared: LayoutComparison, kind, low, high) -> None:
+def test_twice_the_gpus_bring_about_what_was_measured(compared: ParallelComparison, kind, low, high) -> None:
     ratio = next(r for r in compared.ratios if (r.base, r.other) == (f"{kind}=4", f"{kind}=2"))
     fewest, most = 1 / ratio.throughput[1], 1 / ratio.throughput[0]
     assert fewest == pytest.approx(low, abs=0.15)
     assert most == pytest.approx(high, abs=0.25)
 
 
-def test_a_layout_that_cannot_hold_the_weights_is_refused_with_the_reason(compared: LayoutComparison) -> None:
+def test_a_layout_that_cannot_hold_the_weights_is_refused_with_the_reason(compared: ParallelComparison) -> None:
     refused = {one.name: one.refused for one in compared.layouts if one.refused}
     assert list(refused) == ["tp=1"]
     assert "65.2 GB of weights" in (refused["tp=1"] or "")
@@ -61,7 +62,9 @@ def test_a_layout_that_cannot_hold_the_weights_is_refused_with_the_reason(compar
 
 def test_a_slow_link_turns_the_order_and_that_is_said() -> None:
     own = deployment("gpt-oss-120b", "RTX 6000 Ada")
-    found = compare_layouts(own, parse_layouts("tp=4,pp=4"), 2000, 100, (16,), spread(0.5, 28), budget=2048)
+    found = compare_layouts(
+        own, parse_layouts("tp=4,pp=4"), 2000, 100, (16,), spread(0.5, 28), engine=EngineSettings(budget=2048)
+    )
     assert found.depends_on_link
     assert found.orders[found.gbps[0], 16] == ("pp=4", "tp=4")
     assert found.orders[found.gbps[-1], 16] == ("tp=4", "pp=4")
@@ -70,7 +73,7 @@ def test_a_slow_link_turns_the_order_and_that_is_said() -> None:
 
 def test_one_bandwidth_gives_no_dependence_on_the_link() -> None:
     own = deployment("gpt-oss-120b", "RTX 6000 Ada")
-    found = compare_layouts(own, parse_layouts("tp=4,pp=4"), 220, 50, (4,), (20.0,), budget=2048)
+    found = compare_layouts(own, parse_layouts("tp=4,pp=4"), 220, 50, (4,), (20.0,), engine=EngineSettings(budget=2048))
     assert not found.depends_on_link
 
 

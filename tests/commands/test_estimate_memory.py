@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from tests.support.deployments import deployment
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.memory_fit import (
     fewest_gpus,
     kv_a_sequence,

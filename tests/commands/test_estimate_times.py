@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from tests.support.deployments import deployment
 from traceanalyzer.commands.estimate.compute import switches
 from traceanalyzer.commands.estimate.deployment import Chunk, Deployment, padded
 from traceanalyzer.commands.estimate.efficiencies import ROOFLINE, Efficiencies, Share, default_efficiencies
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.step_time import StepTimes, imbalance, round_time
 from traceanalyzer.commands.estimate.times import time_op
 from traceanalyzer.hardware import HardwareError, find_gpu, roofs
@@ -34,7 +35,10 @@ def test_more_bandwidth_or_arithmetic_never_makes_a_step_slower(model, gpu, step
     own = deployment(model, gpu)
     faster = own.gpu.bandwidth_gbps * factor
     peaks = {dtype: peak * factor for dtype, peak in own.gpu.peak_tflops.items()}
-    for changed in (replace(own.gpu, bandwidth_gbps=faster), replace(own.gpu, peak_tflops=peaks)):
+    for changed in (
+        msgspec.structs.replace(own.gpu, bandwidth_gbps=faster),
+        msgspec.structs.replace(own.gpu, peak_tflops=peaks),
+    ):
         same_shares = replace(own, gpu=changed)
         own_shares = replace(same_shares, efficiencies=default_efficiencies(changed))
         for other in (same_shares, own_shares):
@@ -73,14 +77,14 @@ def test_the_bound_switches_where_intensity_crosses_the_ridge(m, n, k) -> None:
 
 
 def test_a_growing_batch_moves_matrix_products_from_memory_to_arithmetic() -> None:
-    found = {one.name: one for one in switches(deployment("llama-3.1-8b", "H100 SXM5"), 500)}
+    found = {one.op: one for one in switches(deployment("llama-3.1-8b", "H100 SXM5"), 500)}
     assert {"qkv_proj", "o_proj", "gate_up", "down", "lm_head"} <= set(found)
     assert "attention" not in found
-    assert all(one.before == "memory" and 64 < one.batch <= 1024 for one in found.values())
+    assert all(one.from_ == "memory" and 64 < one.batch <= 1024 for one in found.values())
 
 
 def test_experts_need_a_larger_batch_than_dense_products() -> None:
-    found = {(one.name, one.kind): one.batch for one in switches(deployment("gpt-oss-120b", "H100 SXM5"), 500)}
+    found = {(one.op, one.kind): one.batch for one in switches(deployment("gpt-oss-120b", "H100 SXM5"), 500)}
     assert found["moe_gate_up", "full"] > found["qkv_proj", "full"]
 
 
@@ -111,10 +115,10 @@ def test_skewed_routing_touches_fewer_experts_and_is_faster() -> None:
 
 def test_a_type_without_a_peak_is_refused_and_a_missing_vector_peak_is_not() -> None:
     own = deployment("llama-3.1-8b", "H100 SXM5")
-    lacking = replace(own.gpu, peak_tflops={"bf16": 989.4})
+    lacking = msgspec.structs.replace(own.gpu, peak_tflops={"bf16": 989.4})
     assert round_time(replace(own, gpu=lacking), 1, 100).total_ns > 0
     with pytest.raises(HardwareError, match="no peak of"):
-        round_time(replace(own, gpu=replace(own.gpu, peak_tflops={"fp32": 67.0})), 1, 100)
+        round_time(replace(own, gpu=msgspec.structs.replace(own.gpu, peak_tflops={"fp32": 67.0})), 1, 100)
 
 
 def test_efficiencies_outside_of_the_possible_are_refused() -> None:

@@ -25,9 +25,9 @@ class Layer:
     Attributes:
         attention: ``full``, ``sliding``, ``chunked``, ``mla``, ``mamba``, ``linear``, ``other`` for a kind that is not
             known, or null for a block without.
-        window: tokens that a query sees at most (sliding) or the length of a chunk (chunked); null without limit.
+        window: tokens that a query sees at most (sliding) or the length of a chunk (chunked); None without limit.
         ffn: ``dense``, ``moe``, or null for a block without.
-        ffn_size: width of the dense FFN; null without one.
+        ffn_size: width of the dense FFN; None without one.
         rope: whether queries and keys are rotated.
     """
 
@@ -57,7 +57,7 @@ class Moe:
         router_bias: whether the router adds a bias to an expert's score.
         expert_bias: whether the experts' projections have biases.
         fused_activation: whether the engine is known to apply the activation inside the gate_up kernel.
-        routing_kernels: passes over the (token, expert) scores that the usual engine makes; null where unknown.
+        routing_kernels: passes over the (token, expert) scores that the usual engine makes; None where unknown.
     """
 
     experts: int
@@ -149,10 +149,10 @@ class Architecture:
         parallel_block: whether attention and FFN share one norm and are added together.
         attention_gate: whether attention's output is gated by a projection as wide as the queries.
         rotary_dim: how much of a head is rotated.
-        max_positions: longest context, in tokens; null where unknown.
-        moe: the mixture of experts; null without MoE layers.
-        mla: multi-head latent attention; null without.
-        mixer: the recurrent layers' sizes; null without such layers or where unknown.
+        max_positions: longest context, in tokens; None where unknown.
+        moe: the mixture of experts; None without MoE layers.
+        mla: multi-head latent attention; None without.
+        mixer: the recurrent layers' sizes; None without such layers or where unknown.
         weights: number formats of the weights.
         activation: number format of activations.
         kv: number format of the KV cache.
@@ -198,7 +198,7 @@ class Architecture:
         return next(p for p in range(1, count + 1) if all(kinds[i] == kinds[i - p] for i in range(p, count)))
 
     def kind_of(self, layer: int) -> str | None:
-        """Return what sets a block apart from the model's others, such as ``sliding`` or ``dense``; null if nothing."""
+        """Return what sets a block apart from the model's others, such as ``sliding`` or ``dense``; None if nothing."""
         return " ".join(word for word in self.layers[layer].words if word not in self._words_of_all) or None
 
     @cached_property

@@ -56,12 +56,12 @@ def _kv_write(step: Step, values: float) -> Op:
 
 
 def attended(groups: Iterable[Group], layer: Layer) -> Attended:
-    """Return what a layer's attention touches in these groups; null where a context is unknown."""
-    found = [_attended(group, layer) for group in groups]
-    pairs = [one.pairs for one in found if one.pairs is not None]
-    read = [one.kv_tokens for one in found if one.kv_tokens is not None]
-    known = len(pairs) == len(read) == len(found)
-    return Attended(sum(pairs) if known else None, sum(read) if known else None, all(one.exact for one in found))
+    """Return what a layer's attention touches in these groups; None where a context is unknown."""
+    attended = [_attended(group, layer) for group in groups]
+    pairs = [one.pairs for one in attended if one.pairs is not None]
+    read = [one.kv_tokens for one in attended if one.kv_tokens is not None]
+    known = len(pairs) == len(read) == len(attended)
+    return Attended(sum(pairs) if known else None, sum(read) if known else None, all(one.exact for one in attended))
 
 
 def _attended(group: Group, layer: Layer) -> Attended:

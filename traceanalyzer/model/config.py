@@ -93,17 +93,21 @@ def architecture_of(config: Mapping[str, Any], *, name: str | None = None, sourc
     model_type = str(text.get("model_type") or "")
     left_out = {key: value for key, value in DEFAULTS.get(model_type, {}).items() if text.get(key) is None}
     keys = Keys({**text, **left_out})
-    family = FAMILIES.get(model_type)
-    notes = [note for key, note in NOT_MODELLED.items() if config.get(key) or text.get(key)]
-    if family is None:
-        shown = f"model_type {model_type[:40]!r}" if model_type else "a config without model_type"
-        notes.insert(0, f"{shown} is not known: derived from its keys with the conventions of Llama")
+    notes = _family_notes(model_type)
+    notes += [note for key, note in NOT_MODELLED.items() if config.get(key) or text.get(key)]
     notes += [f"{key} is left out and taken as {value}, the default of {model_type}" for key, value in left_out.items()]
     base = format_named(str(keys.get("torch_dtype", "dtype") or "bfloat16")) or BF16
     weights, kv, assumed = quantised(text, base)
-    architecture = _assemble(keys, model_type, family or LLAMA, name or model_type or "unnamed", source)
+    architecture = _assemble(keys, model_type, FAMILIES.get(model_type, LLAMA), name or model_type or "unnamed", source)
     notes += _unplaced(keys, architecture)
     return replace(architecture, weights=weights, activation=base, kv=kv, notes=(*notes, *assumed))
+
+
+def _family_notes(model_type: str) -> list[str]:
+    if model_type in FAMILIES:
+        return []
+    shown = f"model_type {model_type[:40]!r}" if model_type else "a config without model_type"
+    return [f"{shown} is not known: derived from its keys with the conventions of Llama"]
 
 
 def _unplaced(keys: Keys, architecture: Architecture) -> list[str]:

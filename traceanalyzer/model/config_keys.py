@@ -89,7 +89,7 @@ class Keys:
         return frozenset(i for i in value if i < count)
 
     def one_a_layer(self, name: str, count: int) -> list[Any] | None:
-        """Return a list or string with one entry a layer; null where the key has no value.
+        """Return a list or string with one entry a layer; None where the key has no value.
 
         Raises:
             ModelError: it has fewer entries than there are layers, or is something else.

@@ -63,7 +63,7 @@ ALIASES = {
 
 
 def format_named(name: str) -> Format | None:
-    """Return a format by its name or a usual alias, in any case; null when there is none of that name."""
+    """Return a format by its name or a usual alias, in any case; None when there is none of that name."""
     folded = name.strip().lower().removeprefix("torch.").replace("-", "_")
     return FORMATS.get(ALIASES.get(folded, folded))
 

@@ -275,8 +275,8 @@ def _stripped(folded: str) -> str:
 
 
 def _without_format(folded: str) -> tuple[str, str | None]:
-    found = QUANTISED_NAME.search(folded)
-    return (folded[: found.start()], found[1]) if found else (folded, None)
+    suffix = QUANTISED_NAME.search(folded)
+    return (folded[: suffix.start()], suffix[1]) if suffix else (folded, None)
 
 
 def _in_format(architecture: Architecture, suffix: str) -> Architecture:

@@ -79,7 +79,7 @@ def _attention(keys: Keys, model_type: str, family: Family, count: int) -> list[
 
 
 def _recurrent(keys: Keys, model_type: str, count: int) -> list[str | None] | None:
-    """Return the layers of a model that mixes attention with recurrent layers; null for others."""
+    """Return the layers of a model that mixes attention with recurrent layers; None for others."""
     full: frozenset[int]
     if model_type in ONLY_MAMBA:
         full, other = frozenset(), "mamba"
@@ -102,12 +102,7 @@ def _recurrent(keys: Keys, model_type: str, count: int) -> list[str | None] | No
 def _sliding(keys: Keys, model_type: str, family: Family, count: int) -> list[str | None]:
     if model_type.startswith("llama4"):
         return ["chunked" if rotated else "full" for rotated in _rotated(keys, model_type, count)]
-    window = keys.optional_size("sliding_window")
-    longest = keys.optional_size("max_position_embeddings")
-    if window is None or (longest is not None and window >= longest):
-        return ["full"] * count
-    # Qwen's switch is off unless it is set; other families have no such key.
-    if not keys.flag("use_sliding_window", default=family.sliding != "from"):
+    if not _has_window(keys, family):
         return ["full"] * count
     given = keys.optional_size("sliding_window_pattern", "_sliding_window_pattern")
     pattern = given or family.sliding
@@ -117,6 +112,16 @@ def _sliding(keys: Keys, model_type: str, family: Family, count: int) -> list[st
     if isinstance(pattern, int):
         return ["full" if (i + 1) % pattern == 0 else "sliding" for i in range(count)]
     return ["sliding"] * count
+
+
+def _has_window(keys: Keys, family: Family) -> bool:
+    """Whether any layer attends to less than the longest context."""
+    window = keys.optional_size("sliding_window")
+    longest = keys.optional_size("max_position_embeddings")
+    if window is None or (longest is not None and window >= longest):
+        return False
+    # Qwen's switch is off unless it is set; other families have no such key.
+    return keys.flag("use_sliding_window", default=family.sliding != "from")
 
 
 def _window(keys: Keys, attention: list[str | None]) -> int | None:

@@ -23,13 +23,13 @@ class Execution:
     """How an engine carries a model out, where that changes the work.
 
     Attributes:
-        gemm_block_m: rows of a tile of the dense matrix products; null where unknown.
-        moe_block_m: rows of a tile of the experts' matrix products; null where unknown.
-        fused_moe_activation: whether the activation runs inside the gate_up kernel of the experts; null leaves it to
+        gemm_block_m: rows of a tile of the dense matrix products; None where unknown.
+        moe_block_m: rows of a tile of the experts' matrix products; None where unknown.
+        fused_moe_activation: whether the activation runs inside the gate_up kernel of the experts; None leaves it to
             the model's usual engine.
-        moe_input_width: width that the experts' input is padded to; null for no padding kernel.
-        moe_hidden_width: inner size that the experts' matrix products run with; null for the model's own.
-        moe_ffn_width: width of an expert that they run with; null for the model's own.
+        moe_input_width: width that the experts' input is padded to; None for no padding kernel.
+        moe_hidden_width: inner size that the experts' matrix products run with; None for the model's own.
+        moe_ffn_width: width of an expert that they run with; None for the model's own.
         moe_exchange: how expert-parallel ranks exchange tokens: ``all_gather`` (and reduce-scatter) or ``all_to_all``.
     """
 

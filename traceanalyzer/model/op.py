@@ -20,22 +20,22 @@ class Op:
     Attributes:
         name: what it is, finer than its role, such as ``q_norm`` or ``shared_gate_up``.
         role: one of ROLES.
-        layer: number of its layer; null before the first and after the last.
-        kind: what sets that layer apart from the others, in words; null if nothing does.
+        layer: number of its layer; None before the first and after the last.
+        kind: what sets that layer apart from the others, in words; None if nothing does.
         dtype: whose peak bounds its arithmetic.
-        flops: operations that the result needs; null where unknown.
+        flops: operations that the result needs; None where unknown.
         weight_bytes: weights read.
         activation_bytes: activations read and written.
-        kv_bytes: KV cache (or recurrent state) read and written; null where unknown.
+        kv_bytes: KV cache (or recurrent state) read and written; None where unknown.
         m: rows of a matrix product, over all experts for MoE.
         n: its columns.
         k: its inner size.
-        kernels: kernels that usually carry it out; null where that depends on the engine.
+        kernels: kernels that usually carry it out; None where that depends on the engine.
         experts: routed experts on this GPU.
         top_k: experts a token goes to.
         distinct_experts: how many of ``experts`` get a token.
-        executed_flops: operations that tiles compute, padding included; null where no tile is known.
-        collective: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all`` or ``send``; null otherwise.
+        executed_flops: operations that tiles compute, padding included; None where no tile is known.
+        collective: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all`` or ``send``; None otherwise.
         ranks: GPUs that take part in it.
         payload_bytes: the whole tensor that it moves.
         wire_bytes: bytes that each GPU has to send at least (ring for the first three).
@@ -67,12 +67,12 @@ class Op:
 
     @property
     def bytes(self) -> float | None:
-        """Bytes of device memory read and written; null where a part is unknown."""
+        """Bytes of device memory read and written; None where a part is unknown."""
         return None if self.kv_bytes is None else self.weight_bytes + self.activation_bytes + self.kv_bytes
 
     @property
     def intensity(self) -> float | None:
-        """FLOP a byte; null without bytes."""
+        """FLOP a byte; None without bytes."""
         return self.flops / self.bytes if self.flops is not None and self.bytes else None
 
     def compute_ns(self, tflops: float) -> float | None:
@@ -84,7 +84,7 @@ class Op:
         return None if self.bytes is None else self.bytes / gbps
 
     def floor_ns(self, tflops: float, gbps: float) -> float | None:
-        """Return the shortest time that the two roofs allow: the larger of both; null where either is unknown."""
+        """Return the shortest time that the two roofs allow: the larger of both; None where either is unknown."""
         compute, memory = self.compute_ns(tflops), self.memory_ns(gbps)
         return None if compute is None or memory is None else max(compute, memory)
 
@@ -94,9 +94,7 @@ def gemm(
     n: int,
     k: int,
     *,
-    weight_bytes: float = 2.0,
-    activation_bytes: float = 2.0,
-    output_bytes: float = 2.0,
+    element_bytes: tuple[float, float, float] = (2.0, 2.0, 2.0),
     dtype: str = "bf16",
     role: str = "other",
     name: str = "gemm",
@@ -107,20 +105,19 @@ def gemm(
         m: rows.
         n: columns.
         k: inner size.
-        weight_bytes: bytes of an element of the [k, n] operand.
-        activation_bytes: of the [m, k] operand.
-        output_bytes: of the [m, n] result.
+        element_bytes: bytes of an element of the [k, n] weights, the [m, k] activations and the [m, n] result.
         dtype: whose peak bounds it.
         role: its role, where known.
         name: what to call it.
     """
+    weights, activations, outputs = element_bytes
     return Op(
         name=name,
         role=role,
         dtype=dtype,
         flops=2.0 * m * n * k,
-        weight_bytes=k * n * weight_bytes,
-        activation_bytes=m * k * activation_bytes + m * n * output_bytes,
+        weight_bytes=k * n * weights,
+        activation_bytes=m * k * activations + m * n * outputs,
         m=m,
         n=n,
         k=k,
@@ -129,7 +126,7 @@ def gemm(
 
 @dataclass(frozen=True)
 class Total:
-    """Sum over ops; null where a part is unknown.
+    """Sum over ops; None where a part is unknown.
 
     Attributes:
         count: ops summed.
@@ -144,11 +141,11 @@ class Total:
 
 def total(ops: Iterable[Op]) -> Total:
     """Sum FLOP and bytes."""
-    found = list(ops)
-    flops = [op.flops for op in found]
-    sizes = [op.bytes for op in found]
+    summed = list(ops)
+    flops = [op.flops for op in summed]
+    sizes = [op.bytes for op in summed]
     return Total(
-        count=len(found),
+        count=len(summed),
         flops=None if None in flops else sum(value for value in flops if value is not None),
         bytes=None if None in sizes else sum(value for value in sizes if value is not None),
     )

@@ -48,13 +48,13 @@ def ops(
     starts = stage_starts(len(architecture.layers), step.parallel.pp)
     borders = frozenset(start - 1 for start in starts[1:])
     blocks = _blocks(step, stage)
-    found = _prologue(step) if stage in (None, 0) else []
+    listed = _prologue(step) if stage in (None, 0) else []
     for layer in stage_layers(len(architecture.layers), step.parallel.pp, stage):
         kind = architecture.kind_of(layer)
         alike = blocks[architecture.layers[layer], layer == 0]
-        found += [replace(op, layer=layer, kind=kind) for op in alike]
-        found += [stage_border(step)] if layer in borders else []
-    return found + (_epilogue(step) if stage in (None, step.parallel.pp - 1) else [])
+        listed += [replace(op, layer=layer, kind=kind) for op in alike]
+        listed += [stage_border(step)] if layer in borders else []
+    return listed + (_epilogue(step) if stage in (None, step.parallel.pp - 1) else [])
 
 
 def counted_ops(
@@ -70,9 +70,10 @@ def counted_ops(
 
     Arguments and errors are those of ``ops``; the kind is that of the first layer an op occurs in.
     """
-    found = ops_by_layers(architecture, workload, parallel, routing, execution, stage=stage)
+    by_layers = ops_by_layers(architecture, workload, parallel, routing, execution, stage=stage)
     return [
-        (replace(op, kind=architecture.kind_of(layers[0])), len(layers)) if layers else (op, 1) for op, layers in found
+        (replace(op, kind=architecture.kind_of(layers[0])), len(layers)) if layers else (op, 1)
+        for op, layers in by_layers
     ]
 
 
@@ -93,13 +94,13 @@ def ops_by_layers(
     alike: dict[tuple[Layer, bool], list[int]] = {}
     for layer in stage_layers(len(architecture.layers), step.parallel.pp, stage):
         alike.setdefault((architecture.layers[layer], layer == 0), []).append(layer)
-    found: list[tuple[Op, tuple[int, ...]]] = []
-    found += [(op, ()) for op in (_prologue(step) if stage in (None, 0) else [])]
+    by_layers: list[tuple[Op, tuple[int, ...]]] = []
+    by_layers += [(op, ()) for op in (_prologue(step) if stage in (None, 0) else [])]
     for block, own in _blocks(step, stage).items():
-        found += [(op, tuple(alike[block])) for op in own]
+        by_layers += [(op, tuple(alike[block])) for op in own]
     sends = step.parallel.pp - 1 if stage is None else int(stage < step.parallel.pp - 1)
-    found += [(stage_border(step), ())] * sends
-    return found + [(op, ()) for op in (_epilogue(step) if stage in (None, step.parallel.pp - 1) else [])]
+    by_layers += [(stage_border(step), ())] * sends
+    return by_layers + [(op, ()) for op in (_epilogue(step) if stage in (None, step.parallel.pp - 1) else [])]
 
 
 def _step(
@@ -152,19 +153,19 @@ def block_ops(step: Step, block: Layer, *, first: bool) -> list[Op]:
         first: whether nothing has been added to the residual stream before.
     """
     a = step.architecture
-    found: list[Op] = []
+    listed: list[Op] = []
     if block.attention:
-        found.append(_norm(step, "input_norm", residual=not first))
-        found += attention_ops(step, block)
+        listed.append(_norm(step, "input_norm", residual=not first))
+        listed += attention_ops(step, block)
         if not (a.parallel_block and block.ffn):
-            found += after_part(step, "attention")
-        found += [_norm(step, "post_attention_norm", residual=False)] if a.norms_after else []
+            listed += after_part(step, "attention")
+        listed += [_norm(step, "post_attention_norm", residual=False)] if a.norms_after else []
     if block.ffn:
         if not (a.parallel_block and block.attention):
-            found.append(_norm(step, "ffn_norm", residual=not first or block.attention is not None))
-        found += _ffn(step, block)
-        found += [_norm(step, "post_ffn_norm", residual=False)] if a.norms_after else []
-    return found
+            listed.append(_norm(step, "ffn_norm", residual=not first or block.attention is not None))
+        listed += _ffn(step, block)
+        listed += [_norm(step, "post_ffn_norm", residual=False)] if a.norms_after else []
+    return listed
 
 
 def _ffn(step: Step, block: Layer) -> list[Op]:
@@ -190,25 +191,25 @@ def _prologue(step: Step) -> list[Op]:
     a, t = step.architecture, step.tokens
     read = t * a.hidden * a.weights.embedding.bytes
     written = t * a.hidden * step.width
-    found = [Op("embedding", "embedding", weight_bytes=read, activation_bytes=written)]
+    listed = [Op("embedding", "embedding", weight_bytes=read, activation_bytes=written)]
     if step.parallel.tp > 1:
-        found.append(collective("embedding_all_reduce", "all_reduce", written, step.parallel.tp))
-    return found
+        listed.append(collective("embedding_all_reduce", "all_reduce", written, step.parallel.tp))
+    return listed
 
 
 def _epilogue(step: Step) -> list[Op]:
     """Final norm over all tokens; lm_head and sampler over the sequences that draw a token."""
     a, b = step.architecture, step.workload.sampled
-    found = [_norm(step, "final_norm", residual=True)]
+    listed = [_norm(step, "final_norm", residual=True)]
     if not b:
-        return found
-    found += step.linear("lm_head", "lm_head", a.weights.lm_head, b, a.hidden, step.share(a.vocab))
+        return listed
+    listed += step.linear("lm_head", "lm_head", a.weights.lm_head, b, a.hidden, step.share(a.vocab))
     if step.parallel.tp > 1:
-        found.append(collective("logits_all_gather", "all_gather", b * a.vocab * step.width, step.parallel.tp))
+        listed.append(collective("logits_all_gather", "all_gather", b * a.vocab * step.width, step.parallel.tp))
     logits = b * a.vocab
     notes = ("logits widened to fp32, then read once; sampling with top-k or top-p reads them more often",)
     moved = logits * (step.width + 2 * FP32_BYTES)
-    return [*found, Op("sampler", "sampler", activation_bytes=moved, kernels=None, notes=notes)]
+    return [*listed, Op("sampler", "sampler", activation_bytes=moved, kernels=None, notes=notes)]
 
 
 def rope_table_cast(architecture: Architecture) -> Op | None:

@@ -24,8 +24,8 @@ class Tensor:
     Attributes:
         part: ``embedding``, ``lm_head``, ``attention``, ``mixer``, ``ffn``, ``experts``, ``shared``, ``router``
             or ``norm``.
-        layer: the layer's number; null outside of layers.
-        count: parameters; null where unknown.
+        layer: the layer's number; None outside of layers.
+        count: parameters; None where unknown.
         active: those of them that one token uses.
         format: how they are stored.
         parts: into how many parts tensor parallelism can split them, beyond which ranks hold the same; null: any.
@@ -44,7 +44,7 @@ class Parameters:
     """A model's parameters and bytes.
 
     Attributes:
-        total: all of them, lm_head only if it is not the embedding; null where a part is unknown.
+        total: all of them, lm_head only if it is not the embedding; None where a part is unknown.
         active: those that one token uses: lm_head included, the input embedding not (of it one row is read).
         weight_bytes: stored bytes, scales included.
         by_part: parameters of each part.
@@ -203,7 +203,7 @@ def kv_bytes(architecture: Architecture, context: int) -> float:
 
 
 def state_bytes(architecture: Architecture) -> float | None:
-    """Return the bytes of one sequence's recurrent state (kept in fp32) and convolution; null where unknown."""
+    """Return the bytes of one sequence's recurrent state (kept in fp32) and convolution; None where unknown."""
     recurrent = sum(1 for layer in architecture.layers if layer.attention in RECURRENT)
     mixer = architecture.mixer
     if not recurrent:
@@ -216,5 +216,5 @@ def state_bytes(architecture: Architecture) -> float | None:
 
 
 def _sum(values: Iterator[int | None]) -> int | None:
-    found = list(values)
-    return None if any(value is None for value in found) else sum(value for value in found if value is not None)
+    counts = list(values)
+    return None if any(value is None for value in counts) else sum(value for value in counts if value is not None)

@@ -90,10 +90,9 @@ def _modelopt(section: Mapping[str, Any]) -> Format | None:
 
 
 def _compressed(section: Mapping[str, Any]) -> Format | None:
-    groups = section.get("config_groups")
-    first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
-    weights = first.get("weights") if isinstance(first, Mapping) else None
-    if not isinstance(weights, Mapping) or not isinstance(first, Mapping):
+    first = _first_group(section)
+    weights = first.get("weights")
+    if not isinstance(weights, Mapping):
         return None
     kind = "float" if str(weights.get("type") or "int") == "float" else "int"
     narrow_inputs = isinstance(first.get("input_activations"), Mapping)
@@ -107,6 +106,13 @@ def _compressed(section: Mapping[str, Any]) -> Format | None:
         return FORMATS["fp8_block"]
     name = COMPRESSED.get((bits, kind, narrow_inputs)) if isinstance(bits, int) else None
     return FORMATS[name] if name else None
+
+
+def _first_group(section: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the first of a config's groups; an empty one where there is none."""
+    groups = section.get("config_groups")
+    first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
+    return first if isinstance(first, Mapping) else {}
 
 
 COMPRESSED = {
@@ -206,8 +212,8 @@ def _kv_of_quark(section: Mapping[str, Any]) -> str | None:
 
 def _left_alone(section: Mapping[str, Any]) -> list[str]:
     lists = ("ignore", "exclude", "exclude_modules", "modules_to_not_convert", "ignored_layers")
-    found: list[Any] = next((section[name] for name in lists if isinstance(section.get(name), list)), [])
-    return [entry for entry in found if isinstance(entry, str)]
+    listed: list[Any] = next((section[name] for name in lists if isinstance(section.get(name), list)), [])
+    return [entry for entry in listed if isinstance(entry, str)]
 
 
 def _matches(patterns: list[str], module: str) -> bool:

@@ -16,7 +16,7 @@ QUANTISED = frozenset({"fp8", "fp8_block", "int8", "int4", "int4_zero_point", "m
 
 @dataclass(frozen=True)
 class TraceFacts:
-    """What a trace shows of its model; null for what it does not.
+    """What a trace shows of its model; None for what it does not.
 
     Attributes:
         layers: transformer blocks of a step, over all pipeline stages.
@@ -71,8 +71,8 @@ def recognise_model(facts: TraceFacts, models: Iterable[Architecture] | None = N
         facts: what the trace shows.
         models: the models to choose from; the built-in ones by default.
     """
-    found = candidates(facts, models)
-    return found[0] if len(found) == 1 and found[0].evidence >= ENOUGH else None
+    fitting = candidates(facts, models)
+    return fitting[0] if len(fitting) == 1 and fitting[0].evidence >= ENOUGH else None
 
 
 def candidates(facts: TraceFacts, models: Iterable[Architecture] | None = None) -> list[Candidate]:
@@ -94,7 +94,7 @@ def _shape(a: Architecture) -> tuple[object, ...]:
 
 
 def _judge(facts: TraceFacts, model: Architecture) -> Candidate | None:
-    """Weigh every fact; null as soon as one contradicts the model."""
+    """Weigh every fact; None as soon as one contradicts the model."""
     evidence, reasons = 0, []
     for seen, own, weight, text in _comparisons(facts, model):
         if seen is None:

@@ -17,8 +17,8 @@ class Attended:
     """What attention of one kind touches.
 
     Attributes:
-        pairs: (query token, visible token) pairs; null where the context is unknown.
-        kv_tokens: tokens whose keys and values are read, summed over sequences; null likewise.
+        pairs: (query token, visible token) pairs; None where the context is unknown.
+        kv_tokens: tokens whose keys and values are read, summed over sequences; None likewise.
         exact: false where equal lengths had to be assumed.
     """
 
@@ -34,8 +34,8 @@ class Group:
     Attributes:
         requests: sequences, B.
         tokens: new tokens of all of them, sum of q.
-        kv_tokens: tokens of all contexts, the new ones included, sum of p + q; null where unknown.
-        pairs: causal pairs under full attention, sum of q p + q (q + 1) / 2; null where unknown.
+        kv_tokens: tokens of all contexts, the new ones included, sum of p + q; None where unknown.
+        pairs: causal pairs under full attention, sum of q p + q (q + 1) / 2; None where unknown.
         decode: whether they generate (rather than read their prompt).
         lengths: (q, p + q) of each sequence where known.
     """
@@ -118,7 +118,7 @@ class Workload:
 
     @property
     def kv_tokens(self) -> int | None:
-        """Tokens of all contexts, the new ones included; null where unknown."""
+        """Tokens of all contexts, the new ones included; None where unknown."""
         known = [group.kv_tokens for group in self.groups if group.kv_tokens is not None]
         return sum(known) if len(known) == len(self.groups) else None
 
@@ -161,7 +161,7 @@ def decode_step(sequences: int, kv_tokens: int | None = None) -> Workload:
 
     Args:
         sequences: sequences, B.
-        kv_tokens: tokens of all their contexts, the new ones included; null where unknown.
+        kv_tokens: tokens of all their contexts, the new ones included; None where unknown.
     """
     return from_sums(generation=(sequences, sequences, kv_tokens))
 
@@ -225,8 +225,8 @@ def from_marker(label: str | None) -> Workload | None:
     """Read a step's marker: vLLM plain or detailed, SGLang. Null where it does not tell the work or there is none."""
     text = (label or "").strip()
     try:
-        if found := _DETAILED.match(text):
-            n = [int(number) for number in found.groups()]
+        if match := _DETAILED.match(text):
+            n = [int(number) for number in match.groups()]
             return from_sums(
                 context=(n[0], n[1], n[2]),
                 context_squares=(n[3], n[4]),
@@ -234,11 +234,11 @@ def from_marker(label: str | None) -> Workload | None:
                 generation_squares=(n[8], n[9]),
                 basis="from the step's marker, with exact sums over the sequences",
             )
-        if found := _PLAIN.match(text):
-            n = [int(number) for number in found.groups()]
+        if match := _PLAIN.match(text):
+            n = [int(number) for number in match.groups()]
             return from_sums(context=(n[0], n[1], None), generation=(n[2], n[3], None), basis="from the step's marker")
-        if found := _SGLANG.match(text):
-            phase, batch, tokens = found[1], int(found[2]), found[3]
+        if match := _SGLANG.match(text):
+            phase, batch, tokens = match[1], int(match[2]), match[3]
             if phase == "DECODE":
                 return from_sums(generation=(batch, int(tokens or batch), None), basis="from the step's marker")
             if tokens:

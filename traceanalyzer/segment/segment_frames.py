@@ -108,15 +108,9 @@ def _sums(placed: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 def _blocks(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
     facts = pl.DataFrame(
         [
-            (
-                placement.device,
-                placement.number,
-                block,
-                placement.content.variants[block],
-                placement.content.kinds[block],
-            )
+            (placement.device, placement.number, block, *content)
             for placement in placements
-            for block in range(placement.cut.count)
+            for block, content in enumerate(zip(placement.content.variants, placement.content.kinds, strict=True))
         ],
         schema={name: BLOCK_SCHEMA[name] for name in ("device", "step", "block", "variant", "kind")},
         orient="row",

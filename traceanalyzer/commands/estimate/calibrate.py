@@ -7,22 +7,22 @@ costs beside them. More cannot be told apart from such results.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from traceanalyzer.commands.estimate.deployment import Deployment
+from traceanalyzer.commands.estimate.deployment import DEFAULT_BUDGET, Deployment
 from traceanalyzer.commands.estimate.efficiencies import CLASSES, Efficiencies, Share
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.line import Line, fit, tells_two
 from traceanalyzer.commands.estimate.link import FREE_LINK
-from traceanalyzer.commands.estimate.schedule import DEFAULT_BUDGET, Traffic, steady
+from traceanalyzer.commands.estimate.schedule import Traffic, steady
 from traceanalyzer.commands.estimate.step_time import StepTimes
 
 LINK_TURNS = 4
-"""How often the link's part of TPOT is found anew with pipeline stages, where it depends on how slow kernels are."""
+"""How often the link's part of TPOT is computed anew with pipeline stages, where it depends on how slow kernels are."""
 
 LEAST_SHARE_TOLD = 0.01
-"""A class with less of the step's time than this keeps its default."""
+"""A class with less of the step's time than this keeps its default; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Point:
+class CalibrationPoint:
     """One observation against the fit.
 
     Attributes:
         observed: the observation.
         fitted_ns: what the fit to all gives.
-        held_out_ns: what the fit to the others gives; null where there are too few.
+        held_out_ns: what the fit to the others gives; None where there are too few.
     """
 
     observed: Observation
@@ -73,7 +73,7 @@ class Calibration:
 
     Attributes:
         efficiencies: the result.
-        line: the two parameters; null where shares come from a trace.
+        line: the two parameters; None where shares come from a trace.
         points: each observation against the fit.
         calibrated: what was taken from the measurements.
         kept: what was not, and kept its default.
@@ -81,15 +81,14 @@ class Calibration:
 
     efficiencies: Efficiencies
     line: Line | None
-    points: tuple[Point, ...]
+    points: tuple[CalibrationPoint, ...]
     calibrated: tuple[str, ...]
     kept: tuple[str, ...]
 
     @property
     def error(self) -> float | None:
-        """Mean error over the points that were fitted to; null without any."""
-        found = [abs(point.error) for point in self.points]
-        return sum(found) / len(found) if found else None
+        """Mean error over the points that were fitted to; None without any."""
+        return _mean([abs(point.error) for point in self.points])
 
     @property
     def held_out_errors(self) -> tuple[float, ...]:
@@ -98,13 +97,17 @@ class Calibration:
 
     @property
     def held_out_error(self) -> float | None:
-        """Mean error of points left out of the fit, one at a time; null where there are too few."""
-        found = [abs(error) for error in self.held_out_errors]
-        return sum(found) / len(found) if found else None
+        """Mean error of points left out of the fit, one at a time; None where there are too few."""
+        return _mean([abs(error) for error in self.held_out_errors])
+
+    @property
+    def largest_held_out_error(self) -> float | None:
+        """Largest error of points left out of the fit; None where there are too few."""
+        return max(map(abs, self.held_out_errors), default=None)
 
     @property
     def tpot_range(self) -> tuple[float, float] | None:
-        """Measured TPOT over the estimate, as the points that were left out had it; null where there are too few."""
+        """Measured TPOT over the estimate, as the points that were left out had it; None where there are too few."""
         ratios = [1 / (1 + error) for error in self.held_out_errors]
         return (min(*ratios, 1.0), max(*ratios, 1.0)) if ratios else None
 
@@ -149,7 +152,7 @@ def from_serving(
         if len(observations) > 1:
             others, theirs, beside = (_without(i, values) for values in (kernels, measured, links))
             held_out = fit(others, theirs, fastest, given.step_ns, beside).at(kernels[i], links[i])
-        points.append(Point(seen, line.at(kernels[i], links[i]), held_out))
+        points.append(CalibrationPoint(seen, line.at(kernels[i], links[i]), held_out))
     two = tells_two(kernels)
     calibrated = [f"kernels {line.slowness:.2f} times as slow as the defaults"]
     kept = ["what sets the classes of kernels apart", "the link", "TTFT beyond the speed of the kernels"]
@@ -167,7 +170,7 @@ def from_serving(
 
 
 def _turns(deployment: Deployment) -> int:
-    """How often the link's part has to be found: one GPU has none, and without stages it depends on nothing else."""
+    """How often the link's part has to be computed: one GPU has none, and without stages it depends on nothing else."""
     if deployment.link is None or deployment.parallel.gpus == 1:
         return 0
     return 1 if deployment.parallel.pp == 1 else LINK_TURNS
@@ -181,10 +184,10 @@ def _tpots(deployment: Deployment, slowness: float, observations: Sequence[Obser
     given = deployment.efficiencies
     slower = replace(given, shares=_slowed(given, slowness), kernel_ns=given.kernel_ns * slowness, step_ns=0.0)
     times = StepTimes(replace(deployment, efficiencies=slower))
-    found = [steady(times, Traffic(one.isl, one.osl, one.concurrency), budget).tpot_ns for one in observations]
-    if None in found:
+    tpots = [steady(times, Traffic(one.isl, one.osl, one.concurrency), budget).tpot_ns for one in observations]
+    if None in tpots:
         raise EstimateError("answers of one token have no TPOT to calibrate with")
-    return [tpot for tpot in found if tpot is not None]
+    return [tpot for tpot in tpots if tpot is not None]
 
 
 def _without(number: int, values: Sequence[float]) -> list[float]:
@@ -200,7 +203,7 @@ def _slowed(given: Efficiencies, slowness: float) -> dict[str, Share]:
 
 @dataclass(frozen=True)
 class ClassTime:
-    """What a trace shows of one row of its roofline; times a step, in ns.
+    """What a trace shows of one row of its roofline; times per step, in ns.
 
     Attributes:
         name: the class of op.
@@ -225,13 +228,13 @@ def from_trace(
     pause_ns: float | None,
     unlisted_ns: float = 0.0,
 ) -> Calibration:
-    """Take each class's achieved share of the roof that binds it from a trace.
+    """Take each class's achieved share of the roof that limits it from a trace.
 
     Args:
         given: the defaults, which classes keep that the trace does not show.
         rows: rows of the trace's roofline.
-        kernel_ns: what the shortest kernels of the trace take; null keeps the default.
-        pause_ns: pause before a step beside its kernels; null keeps the default.
+        kernel_ns: what the shortest kernels of the trace take; None keeps the default.
+        pause_ns: pause before a step beside its kernels; None keeps the default.
         unlisted_ns: work of a step that the model does not have, such as copies and repeated casts.
     """
     kernel = given.kernel_ns if kernel_ns is None else kernel_ns
@@ -272,11 +275,5 @@ def _reached(rows: Sequence[ClassTime], kernel_ns: float, whole_ns: float) -> fl
     return min(floor / max(working, floor), 1.0) if floor > 0 else None
 
 
-def summary(calibration: Calibration) -> Mapping[str, float | None]:
-    """Return the errors of a fit: in sample, left out one at a time (mean and largest)."""
-    errors = [abs(error) for error in calibration.held_out_errors]
-    return {
-        "error": calibration.error,
-        "held_out_error": calibration.held_out_error,
-        "largest_held_out_error": max(errors) if errors else None,
-    }
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from traceanalyzer.commands.estimate.calibrate import Calibration
-from traceanalyzer.commands.estimate.deployment import Chunk, Deployment, check_lengths
+from traceanalyzer.commands.estimate.deployment import DEFAULT_ENGINE, Chunk, Deployment, EngineSettings, check_lengths
 from traceanalyzer.commands.estimate.efficiencies import ROOFLINE
-from traceanalyzer.commands.estimate.errors import EstimateError
 from traceanalyzer.commands.estimate.memory_fit import (
-    UTILISATION,
     Memory,
     layout_name,
     memory,
 )
+from traceanalyzer.commands.estimate.result import EstimateSwitch
 from traceanalyzer.commands.estimate.schedule import (
-    DEFAULT_BUDGET,
     Served,
     Traffic,
     burst,
@@ -36,28 +34,11 @@ from traceanalyzer.commands.estimate.validation import (
 FLOOR_BASIS = "no error range: this is a floor, which engines miss by a factor of 1.3 to 5"
 
 BATCHES = tuple(2**i for i in range(13))
-"""Batches that bounds are looked at for, and those of the plot."""
+"""Batches at which ops are looked at for what limits them, and those of the plot."""
 
 
 @dataclass(frozen=True)
-class Switch:
-    """Where an op's bound changes as the batch grows.
-
-    Attributes:
-        name: the op.
-        kind: the kind of its layers; null where all do the same.
-        batch: the first of the batches tried at which arithmetic bounds it.
-        before: what bound it below.
-    """
-
-    name: str
-    kind: str | None
-    batch: int
-    before: str
-
-
-@dataclass(frozen=True)
-class Range:
+class ErrorRange:
     """What a figure may really be: lowest and highest, by how far such estimates were off."""
 
     low: float
@@ -65,7 +46,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class DeploymentEstimate:
     """An estimate of a deployment under one traffic. Times in ns.
 
     Attributes:
@@ -78,14 +59,14 @@ class Estimate:
         prefill: ops of the first chunk of one prompt.
         prefill_ns: one prompt on idle GPUs, through all its chunks.
         step_ns: one decode step.
-        decode_compute_share: share of the decode step's roofline time in ops that arithmetic bounds.
+        decode_compute_share: share of the decode step's roofline time in ops that arithmetic limits.
         prefill_compute_share: the same of the prefill.
         memory: weights and cache.
-        largest: the largest batch within limits; null where none were given.
-        switches: ops whose bound changes from memory to arithmetic as the batch grows.
-        tpot: error range of TPOT; null where answers are one token, and for a floor, which has none.
-        ttft: error range of TTFT; null for a floor.
-        tokens: error range of tokens/s; null for a floor.
+        largest: the largest batch within limits; None where none were given.
+        switches: ops whose limit changes from memory to arithmetic as the batch grows.
+        tpot: error range of TPOT; None where answers are one token, and for a floor, which has none.
+        ttft: error range of TTFT; None for a floor.
+        tokens: error range of tokens/s; None for a floor.
         assumptions: what the figures rest on, and how far off they may be.
     """
 
@@ -102,10 +83,10 @@ class Estimate:
     prefill_compute_share: float
     memory: Memory
     largest: LargestBatch | None
-    switches: tuple[Switch, ...]
-    tpot: Range | None
-    ttft: Range | None
-    tokens: Range | None
+    switches: tuple[EstimateSwitch, ...]
+    tpot: ErrorRange | None
+    ttft: ErrorRange | None
+    tokens: ErrorRange | None
     assumptions: tuple[str, ...]
 
 
@@ -116,11 +97,10 @@ def estimate(
     batch: int | None = None,
     *,
     slo: Slo | None = None,
-    budget: int = DEFAULT_BUDGET,
-    utilisation: float = UTILISATION,
+    engine: EngineSettings = DEFAULT_ENGINE,
     calibration: Calibration | None = None,
-) -> Estimate:
-    """Estimate TTFT, TPOT and tokens/s of a deployment.
+) -> DeploymentEstimate:
+    """DeploymentEstimate TTFT, TPOT and tokens/s of a deployment.
 
     Args:
         deployment: the model on its GPUs.
@@ -128,8 +108,7 @@ def estimate(
         osl: tokens of an answer.
         batch: requests in flight; by default the largest within ``slo``, or 1.
         slo: limits that the largest batch is searched for.
-        budget: max_num_batched_tokens of each data-parallel rank.
-        utilisation: share of a GPU's memory that the engine may use.
+        engine: tokens per step, and memory that may be used.
         calibration: where the deployment's efficiencies come from, if not from the defaults.
 
     Raises:
@@ -138,25 +117,20 @@ def estimate(
         ModelError: the layout does not fit the model.
     """
     check_lengths(isl, osl, 1 if batch is None else batch)
-    if budget < 1:
-        raise EstimateError(f"max_num_batched_tokens must be 1 or more, not {budget}")
-    longest = deployment.architecture.max_positions
-    times = StepTimes(deployment)
-    found = memory(deployment, isl + osl, utilisation)
-    largest = largest_batch(times, isl, osl, slo, budget, found.sequences) if slo else None
+    budget, times = engine.budget, StepTimes(deployment)
+    fit = memory(deployment, isl + osl, engine.utilisation)
+    largest = largest_batch(times, isl, osl, slo, budget, fit.sequences) if slo else None
     if batch is None:
         batch = max(largest.batch, 1) if largest else 1
     traffic = Traffic(isl, osl, batch)
     served = steady(times, traffic, budget)
-    context = mean_context(isl, osl)
+    at_once = burst(times, traffic, budget).ttft_ns
+    context, chunks = mean_context(isl, osl), prompt_chunks(isl, budget)
     on_rank = max(-(-batch // deployment.parallel.dp), 1)
     group = max(-(-on_rank // deployment.parallel.pp), 1)
-    chunks = [Chunk(min(budget, isl - past), past, past + budget >= isl) for past in range(0, isl, budget)]
     floor = replace(deployment, efficiencies=ROOFLINE)
-    beyond = () if not longest or isl + osl <= longest else (_too_long(isl + osl, longest),)
-    at_once = burst(times, traffic, budget).ttft_ns
-    ranges = _ranges(deployment, served, at_once, calibration)
-    return Estimate(
+    tpot, ttft, tokens = _ranges(deployment, served, at_once, calibration)
+    return DeploymentEstimate(
         deployment=deployment,
         traffic=traffic,
         budget=budget,
@@ -168,13 +142,13 @@ def estimate(
         step_ns=times.round(batch, context).total_ns,
         decode_compute_share=roofline_compute_share(op_times(floor, on_rank, context)),
         prefill_compute_share=roofline_compute_share(op_times(floor, 0, 0, chunks[:1])),
-        memory=found,
+        memory=fit,
         largest=largest,
         switches=switches(deployment, context),
-        tpot=ranges[0],
-        ttft=ranges[1],
-        tokens=ranges[2],
-        assumptions=(*beyond, *assumptions(deployment, calibration, budget)),
+        tpot=tpot,
+        ttft=ttft,
+        tokens=tokens,
+        assumptions=tuple(assumptions(deployment, calibration, budget, isl + osl)),
     )
 
 
@@ -183,32 +157,39 @@ def roofline_compute_share(times: Sequence[OpTime]) -> float:
     return compute_bound_share(entry for entry in times if entry.op.role not in ("quantize", "sampler"))
 
 
+def prompt_chunks(isl: int, budget: int) -> list[Chunk]:
+    """Return the chunks that a prompt is read in on idle GPUs."""
+    return [Chunk(min(budget, isl - past), past, past + budget >= isl) for past in range(0, isl, budget)]
+
+
 def mean_context(isl: int, osl: int) -> float:
     """Return the mean context of a sequence while it generates: the prompt and half the answer."""
     return isl + osl / 2
 
 
-def _too_long(asked: int, longest: int) -> str:
-    return f"prompt and answer take {asked:,} tokens, more than the model's {longest:,} positions"
+def _too_long(asked: int, longest: int | None) -> list[str]:
+    if not longest or asked <= longest:
+        return []
+    return [f"prompt and answer take {asked:,} tokens, more than the model's {longest:,} positions"]
 
 
-def switches(deployment: Deployment, context: float, batches: Sequence[int] = BATCHES) -> tuple[Switch, ...]:
-    """Return the ops that arithmetic bounds from some batch on, in the order of the model."""
+def switches(deployment: Deployment, context: float, batches: Sequence[int] = BATCHES) -> tuple[EstimateSwitch, ...]:
+    """Return the ops that arithmetic limits from some batch on, in the order of the model."""
     before: dict[tuple[str, str | None], str] = {}
-    found: dict[tuple[str, str | None], Switch] = {}
+    first: dict[tuple[str, str | None], EstimateSwitch] = {}
     for batch in batches:
         for entry in op_times(deployment, batch, context):
             key = (entry.op.name, entry.op.kind)
-            if entry.bound == "compute" and key in before and key not in found:
-                found[key] = Switch(*key, batch, before[key])
+            if entry.bound == "compute" and key in before and key not in first:
+                first[key] = EstimateSwitch(op=key[0], kind=key[1], batch=batch, from_=before[key])
             before[key] = entry.bound
-    return tuple(found[key] for key in before if key in found)
+    return tuple(first[key] for key in before if key in first)
 
 
 def step_over_batches(
     deployment: Deployment, context: float, batches: Sequence[int] = BATCHES
 ) -> list[dict[str, float]]:
-    """Return, for each batch, the time of a decode step by what bounds it, in ns, and under ``batch`` the batch."""
+    """Return, for each batch, the time of a decode step by what limits it, in ns, and under ``batch`` the batch."""
     rows = []
     for batch in batches:
         row: dict[str, float] = {"batch": batch, "host": deployment.efficiencies.step_ns}
@@ -220,15 +201,15 @@ def step_over_batches(
 
 def _ranges(
     deployment: Deployment, served: Served, at_once_ns: float, calibration: Calibration | None
-) -> tuple[Range | None, Range | None, Range | None]:
+) -> tuple[ErrorRange | None, ErrorRange | None, ErrorRange | None]:
     """Return the ranges of TPOT, TTFT and tokens/s."""
     if deployment.efficiencies is ROOFLINE:
         return None, None, None
     low, high = _tpot_range(calibration)
-    tpot = Range(served.tpot_ns * low, served.tpot_ns * high) if served.tpot_ns is not None else None
+    tpot = ErrorRange(served.tpot_ns * low, served.tpot_ns * high) if served.tpot_ns is not None else None
     slower = high if served.tpot_ns is not None else max(at_once_ns / served.ttft_ns, 1.0)
-    ttft = Range(served.ttft_ns * TTFT_LOW, max(at_once_ns, served.ttft_ns))
-    return tpot, ttft, Range(served.tokens_per_s / slower, served.tokens_per_s / low)
+    ttft = ErrorRange(served.ttft_ns * TTFT_LOW, max(at_once_ns, served.ttft_ns))
+    return tpot, ttft, ErrorRange(served.tokens_per_s / slower, served.tokens_per_s / low)
 
 
 def _tpot_range(calibration: Calibration | None) -> tuple[float, float]:
@@ -239,10 +220,11 @@ def _tpot_range(calibration: Calibration | None) -> tuple[float, float]:
     return min(ratios), max(ratios)
 
 
-def assumptions(deployment: Deployment, calibration: Calibration | None, budget: int) -> list[str]:
+def assumptions(deployment: Deployment, calibration: Calibration | None, budget: int, length: int) -> list[str]:
     """Say what the figures rest on, and how far off such estimates were."""
     architecture, parallel = deployment.architecture, deployment.parallel
     lines = [
+        *_too_long(length, architecture.max_positions),
         "T of an op = max(FLOP / (peak x share), bytes / (bandwidth x share)) + launching; a step is their sum",
         *(line for line in deployment.efficiencies.basis if architecture.moe or not line.startswith("experts:")),
         f"chunked prefill with {budget:,} tokens a step, decodes first; requests arrive evenly; no prefix is cached",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from traceanalyzer.commands.estimate.efficiencies import Efficiencies
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.link import Link
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import (
@@ -39,11 +39,11 @@ class Deployment:
         gpu: the GPU.
         efficiencies: how fast its kernels are.
         parallel: the layout.
-        link: what joins the GPUs; null where unknown or not needed.
+        link: what joins the GPUs; None where unknown or not needed.
         routing: how tokens spread over experts.
         execution: how the engine carries the model out.
         graphs: whether decode steps are padded to the captured batch sizes.
-        expert_imbalance: load of the busiest expert-parallel rank over the mean; null expects what chance gives.
+        expert_imbalance: load of the busiest expert-parallel rank over the mean; None expects what chance gives.
     """
 
     architecture: Architecture
@@ -61,6 +61,33 @@ class Deployment:
             raise EstimateError(f"{self.architecture.name} has no experts to spread: ep is for mixtures of experts")
         if self.expert_imbalance is not None and not 1 <= self.expert_imbalance < float("inf"):
             raise EstimateError("the load of the busiest expert-parallel rank over the mean is 1 or more")
+
+
+DEFAULT_BUDGET = 8192
+"""max_num_batched_tokens that servers of large GPUs usually run with."""
+
+UTILISATION = 0.9
+"""Share of a GPU's memory that vLLM uses by default (gpu_memory_utilization)."""
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """How the engine is set.
+
+    Attributes:
+        budget: max_num_batched_tokens of each data-parallel rank.
+        utilisation: share of a GPU's memory that the engine may use.
+    """
+
+    budget: int = DEFAULT_BUDGET
+    utilisation: float = UTILISATION
+
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise EstimateError(f"max_num_batched_tokens must be 1 or more, not {self.budget}")
+
+
+DEFAULT_ENGINE = EngineSettings()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.hardware import (
     SHORTEST_KERNEL_NS,
     Gpu,
@@ -104,7 +104,7 @@ ROOFLINE = Efficiencies(
 
 
 def class_of(op: Op) -> str:
-    """Return the class of an op that is no collective."""
+    """Return the class of an op that is not a collective."""
     if op.role in ("moe_gate_up", "moe_down"):
         return "experts"
     if op.role == "attention":
@@ -154,7 +154,7 @@ def scaled(efficiencies: Efficiencies, factor: float) -> Efficiencies:
 
 
 def peak_tflops(gpu: Gpu, dtype: str) -> float | None:
-    """Return the peak that bounds arithmetic of a type; null for vector units of a GPU whose fp32 peak is unknown.
+    """Return the peak that bounds arithmetic of a type; None for vector units of a GPU whose fp32 peak is unknown.
 
     Raises:
         HardwareError: a matrix type of which neither a peak nor a stand-in is known.

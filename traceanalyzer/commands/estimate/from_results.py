@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceanalyzer.commands.estimate.calibrate import Observation
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.serving.series import series
 from traceanalyzer.serving.serving_result import ServingResult
 
@@ -19,13 +19,13 @@ def one_series(results: Sequence[ServingResult]) -> tuple[ServingResult, ...]:
     Raises:
         EstimateError: they are of several; it names them.
     """
-    found = series([result for result in results if result.kind == "serve"])
-    if len(found) > 1:
-        names = "; ".join(one.name for one in found)
+    configurations = series([result for result in results if result.kind == "serve"])
+    if len(configurations) > 1:
+        names = "; ".join(one.name for one in configurations)
         raise EstimateError(
-            f"the results are of {len(found)} configurations ({names}); pick one with --select KEY=VALUE"
+            f"the results are of {len(configurations)} configurations ({names}); pick one with --select KEY=VALUE"
         )
-    return tuple(result for one in found for point in one.points for result in point.results)
+    return tuple(result for one in configurations for point in one.points for result in point.results)
 
 
 def observations(results: Sequence[ServingResult], isl: int, osl: int | None) -> tuple[Observation, ...]:
@@ -36,7 +36,7 @@ def observations(results: Sequence[ServingResult], isl: int, osl: int | None) ->
         isl: tokens of a prompt where a result does not tell.
         osl: tokens of an answer where a result does not tell and they do not follow from its tokens/s.
     """
-    found: dict[tuple[int, int, int], list[float]] = {}
+    by_load: dict[tuple[int, int, int], list[float]] = {}
     for result in results:
         concurrency = result.load.concurrency
         length = answer_length(result, osl)
@@ -44,8 +44,8 @@ def observations(results: Sequence[ServingResult], isl: int, osl: int | None) ->
         if concurrency is None or concurrency < 1 or tpot is None or not tpot > 0 or length is None or length < 2:
             continue
         prompt = max(round(result.input_length), 1) if result.input_length else isl
-        found.setdefault((round(concurrency), prompt, length), []).append(tpot * 1e6)
-    return tuple(Observation(*load, sum(values) / len(values)) for load, values in sorted(found.items()))
+        by_load.setdefault((round(concurrency), prompt, length), []).append(tpot * 1e6)
+    return tuple(Observation(*load, sum(values) / len(values)) for load, values in sorted(by_load.items()))
 
 
 def answer_length(result: ServingResult, default: int | None) -> int | None:

@@ -5,43 +5,11 @@ Source: "LLM inference performance modelling" (Fujitsu Research), which takes Ll
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
+from traceanalyzer.commands.estimate.result import Shortcut
 
 ARTICLE_BATCH, ARTICLE_SLIP, ARTICLE_TOKENS = 768, 786, 2520.0
 """The article's batch, the number it divides by in its last step instead, and the tokens/s that it starts from."""
-
-
-@dataclass(frozen=True)
-class Shortcut:
-    """The shortcut's figures.
-
-    Attributes:
-        compute_ratio: arithmetic of the second GPU over that of the first.
-        bandwidth_ratio: the same of memory bandwidth.
-        decode_share: compute-bound share of a decode step.
-        prefill_share: compute-bound share of a prefill.
-        decode_factor: time of a decode step on the second GPU over that on the first.
-        prefill_factor: the same of a prefill.
-        batch: batch on the first GPU.
-        batch_kept: batch on the second at which TPOT stays as it was, time taken as proportional to the batch.
-        tokens_per_s: output on the first GPU; null where unknown.
-        tokens_kept: output on the second at that batch.
-        notes: what to know.
-    """
-
-    compute_ratio: float
-    bandwidth_ratio: float
-    decode_share: float
-    prefill_share: float
-    decode_factor: float
-    prefill_factor: float
-    batch: int
-    batch_kept: int
-    tokens_per_s: float | None
-    tokens_kept: float | None
-    notes: tuple[str, ...]
 
 
 def amdahl(share: float, compute_ratio: float, bandwidth_ratio: float = 1.0) -> float:
@@ -72,7 +40,7 @@ def shortcut(
         decode_share: compute-bound share of a decode step on the first GPU.
         prefill_share: compute-bound share of a prefill there.
         batch: batch on the first GPU.
-        tokens_per_s: output there; null where unknown.
+        tokens_per_s: output there; None where unknown.
     """
     decode = amdahl(decode_share, compute_ratio, bandwidth_ratio)
     kept = max(round(batch / decode), 1)
@@ -96,8 +64,8 @@ def shortcut(
         batch=batch,
         batch_kept=kept,
         tokens_per_s=tokens_per_s,
-        tokens_kept=tokens,
-        notes=tuple(notes),
+        tokens_per_s_kept=tokens,
+        notes=notes,
     )
 
 

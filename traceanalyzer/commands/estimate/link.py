@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Op
 
@@ -49,13 +49,13 @@ FREE_LINK = Link(1e30, 0.0, "a link that costs nothing")
 
 
 def default_link(gpu: Gpu) -> Link | None:
-    """Return a GPU's link at ``LINK_SHARE`` of its nominal bandwidth; null where no link is known."""
+    """Return a GPU's link at ``LINK_SHARE`` of its nominal bandwidth; None where no link is known."""
     if gpu.link_gbps is None:
         return None
     kind = "pcie" if "pcie" in (gpu.link or "pcie").lower() else "direct"
     basis = (
         f"{gpu.link} at {LINK_SHARE:.0%} of {gpu.link_gbps:g} GB/s in one direction, "
-        f"{HOP_NS[kind] / 1000:g} µs a hop: assumed; --link-gbps takes what was measured"
+        f"{HOP_NS[kind] / 1000:g} µs per hop: assumed; --link-gbps takes what was measured"
     )
     return Link(gpu.link_gbps * LINK_SHARE, HOP_NS[kind], basis)
 
@@ -68,7 +68,7 @@ def measured_link(gpu: Gpu, gbps: float) -> Link:
     """
     nominal = default_link(gpu)
     hop = nominal.hop_ns if nominal else HOP_NS["pcie"]
-    return Link(gbps, hop, f"link of {gbps:g} GB/s in one direction, as given; {hop / 1000:g} µs a hop, assumed")
+    return Link(gbps, hop, f"link of {gbps:g} GB/s in one direction, as given; {hop / 1000:g} µs per hop, assumed")
 
 
 def with_gbps(link: Link, gbps: float) -> Link:

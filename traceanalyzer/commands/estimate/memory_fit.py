@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from traceanalyzer.commands.estimate.deployment import Deployment
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.deployment import UTILISATION, Deployment
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import (
     Architecture,
@@ -17,9 +17,6 @@ from traceanalyzer.model import (
 from traceanalyzer.model.architecture import SOFTMAX_ATTENTION
 from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.model.parameters import Tensor, tensors
-
-UTILISATION = 0.9
-"""Share of a GPU's memory that vLLM uses by default (gpu_memory_utilization)."""
 
 WORKSPACE_BYTES = 1.5e9
 """Taken for activations, graphs and the runtime; assumed."""
@@ -32,11 +29,11 @@ class Memory:
     """Memory of the fullest GPU, in bytes.
 
     Attributes:
-        usable: what the engine may use of the GPU's memory; null where the GPU's memory is unknown.
-        weights: weights on it; null where a part of the model is unknown.
+        usable: what the engine may use of the GPU's memory; None where the GPU's memory is unknown.
+        weights: weights on it; None where a part of the model is unknown.
         workspace: activations, graphs and the runtime; assumed.
         kv_a_sequence: KV cache and recurrent state of one sequence at its full length on it.
-        sequences: how many the cache holds, over all data-parallel ranks; null where unknown.
+        sequences: how many the cache holds, over all data-parallel ranks; None where unknown.
     """
 
     usable: float | None
@@ -47,13 +44,13 @@ class Memory:
 
     @property
     def weights_fit(self) -> bool | None:
-        """Whether the weights leave room for at least some cache; null where unknown."""
+        """Whether the weights leave room for at least some cache; None where unknown."""
         if self.usable is None or self.weights is None:
             return None
         return self.weights + self.workspace < self.usable
 
     def holds(self, batch: int) -> bool | None:
-        """Return whether weights and the cache of this many sequences fit; null where unknown."""
+        """Return whether weights and the cache of this many sequences fit; None where unknown."""
         return None if self.sequences is None else self.sequences >= batch
 
 
@@ -81,7 +78,7 @@ def memory(deployment: Deployment, context: int, utilisation: float = UTILISATIO
 
 
 def weight_bytes(architecture: Architecture, parallel: Parallel) -> float | None:
-    """Return the weights of the fullest GPU of a layout; null where a part of the model is unknown.
+    """Return the weights of the fullest GPU of a layout; None where a part of the model is unknown.
 
     Tensor parallelism splits every matrix, but keys and values into their heads only; norms, routers and MLA's
     projections to the latents are repeated; expert parallelism spreads whole experts, and
@@ -131,7 +128,7 @@ def kv_a_sequence(architecture: Architecture, parallel: Parallel, context: int) 
 
 
 def fewest_gpus(architecture: Architecture, gpu: Gpu, utilisation: float = UTILISATION) -> int | None:
-    """Return the smallest tensor-parallel degree at which the weights fit; null where none up to 64 does."""
+    """Return the smallest tensor-parallel degree at which the weights fit; None where none up to 64 does."""
     if gpu.memory_gb is None:
         return None
     for tp in (1, 2, 4, 8, 16, 32, MOST_GPUS):
@@ -149,17 +146,17 @@ def refuse_unfit(deployment: Deployment, utilisation: float = UTILISATION) -> No
     Raises:
         EstimateError: saying how much they take, how much there is, and how many GPUs would do.
     """
-    found = memory(deployment, 1, utilisation)
-    if found.weights_fit is not False:
+    fit = memory(deployment, 1, utilisation)
+    if fit.weights_fit is not False:
         return
     gpu, parallel = deployment.gpu, deployment.parallel
-    weights, usable = found.weights or 0.0, found.usable or 0.0
+    weights, usable = fit.weights or 0.0, fit.usable or 0.0
     enough = fewest_gpus(deployment.architecture, gpu, utilisation)
     many = f"; tp = {enough} is the smallest that does" if enough and enough > parallel.gpus else ""
     count = f"{parallel.gpus} x " if parallel.gpus > 1 else "one "
     raise EstimateError(
         f"{deployment.architecture.name} does not fit on {count}{gpu.name} ({layout_name(parallel)}): "
-        f"{weights / 1e9:.1f} GB of weights and {WORKSPACE_BYTES / 1e9:g} GB of workspace a GPU, "
+        f"{weights / 1e9:.1f} GB of weights and {WORKSPACE_BYTES / 1e9:g} GB of workspace per GPU, "
         f"{usable / 1e9:.1f} GB usable ({utilisation:.0%} of {gpu.memory_gb:g} GB){many}"
     )
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from traceanalyzer.commands.estimate.deployment import Deployment
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.deployment import DEFAULT_ENGINE, Deployment, EngineSettings
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.link import Link, with_gbps
-from traceanalyzer.commands.estimate.memory_fit import UTILISATION, layout_name, refuse_unfit
+from traceanalyzer.commands.estimate.memory_fit import layout_name, refuse_unfit
+from traceanalyzer.commands.estimate.result import EstimateLayoutRatio
 from traceanalyzer.commands.estimate.schedule import (
-    DEFAULT_BUDGET,
     Served,
     Traffic,
     steady,
@@ -23,6 +23,9 @@ LINK_RANGE = (0.25, 0.9)
 """Share of a link's nominal bandwidth that collectives have been seen at, least and most; assumed."""
 
 LINK_POINTS = 5
+
+OrderFrom = tuple[float, tuple[str, ...]]
+"""A bandwidth, and how layouts rank from there on."""
 
 PART = re.compile(r"(tp|pp|dp|ep)\s*=\s*(\d+)", re.IGNORECASE)
 
@@ -38,10 +41,10 @@ def parse_layout(text: str) -> Parallel:
     """
     degrees: dict[str, int] = {}
     for part in text.split("+"):
-        found = PART.fullmatch(part.strip())
-        if not found or found[1].lower() in degrees:
+        degree = PART.fullmatch(part.strip())
+        if not degree or degree[1].lower() in degrees:
             raise EstimateError(f"a layout is written as tp=4, pp=4, ep=4 or tp=2+pp=2, not {text.strip()!r}")
-        degrees[found[1].lower()] = int(found[2])
+        degrees[degree[1].lower()] = int(degree[2])
     return layout(**degrees)
 
 
@@ -54,7 +57,7 @@ def layout(tp: int = 1, pp: int = 1, dp: int = 1, ep: int = 1) -> Parallel:
     try:
         if ep > 1 and dp == 1 and ep != tp:
             if ep % tp:
-                raise EstimateError(f"ep = {ep} is no multiple of tp = {tp}")
+                raise EstimateError(f"ep = {ep} is not a multiple of tp = {tp}")
             dp = ep // tp
         return Parallel(tp=tp, pp=pp, ep=ep, dp=dp)
     except ModelError as error:
@@ -67,10 +70,10 @@ def parse_layouts(text: str) -> tuple[Parallel, ...]:
     Raises:
         EstimateError: there are fewer than two different ones.
     """
-    found = tuple(dict.fromkeys(parse_layout(part) for part in text.split(",") if part.strip()))
-    if len(found) < 2:
+    layouts = tuple(dict.fromkeys(parse_layout(part) for part in text.split(",") if part.strip()))
+    if len(layouts) < 2:
         raise EstimateError("compare at least two layouts, such as tp=4,pp=4,ep=4")
-    return found
+    return layouts
 
 
 def link_range(deployment: Deployment, nominal_gbps: float | None) -> tuple[float, ...]:
@@ -102,7 +105,7 @@ class LayoutResult:
     Attributes:
         name: as people write it.
         parallel: the layout.
-        refused: why it cannot run; null if it can.
+        refused: why it cannot run; None if it can.
         served: (link GB/s, batch) -> what clients see.
     """
 
@@ -113,26 +116,7 @@ class LayoutResult:
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """One layout against another: the lowest and highest over the link's bandwidths and the batches.
-
-    Attributes:
-        base: the layout compared with.
-        other: the layout.
-        throughput: requests/s (and tokens/s) of the other over those of the base.
-        ttft: change of TTFT, -0.2 is 20 % less.
-        itl: change of the time between tokens.
-    """
-
-    base: str
-    other: str
-    throughput: tuple[float, float]
-    ttft: tuple[float, float]
-    itl: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class LayoutComparison:
+class ParallelComparison:
     """Layouts over link bandwidths.
 
     Attributes:
@@ -147,7 +131,7 @@ class LayoutComparison:
     layouts: tuple[LayoutResult, ...]
     batches: tuple[int, ...]
     gbps: tuple[float, ...]
-    ratios: tuple[Ratio, ...]
+    ratios: tuple[EstimateLayoutRatio, ...]
     orders: Mapping[tuple[float, int], tuple[str, ...]]
     notes: tuple[str, ...]
 
@@ -164,10 +148,8 @@ def compare_layouts(
     osl: int,
     batches: Sequence[int],
     gbps: Sequence[float],
-    *,
-    budget: int = DEFAULT_BUDGET,
-    utilisation: float = UTILISATION,
-) -> LayoutComparison:
+    engine: EngineSettings = DEFAULT_ENGINE,
+) -> ParallelComparison:
     """Estimate every layout at every batch and link bandwidth.
 
     Args:
@@ -177,8 +159,7 @@ def compare_layouts(
         osl: tokens of an answer.
         batches: requests in flight.
         gbps: bandwidths of the link, GB/s.
-        budget: max_num_batched_tokens of each data-parallel rank.
-        utilisation: share of a GPU's memory that the engine may use.
+        engine: tokens per step, and memory that may be used.
 
     Raises:
         EstimateError: the link is unknown.
@@ -189,9 +170,9 @@ def compare_layouts(
     for parallel in layouts:
         chosen = replace(deployment, parallel=parallel)
         try:
-            refuse_unfit(chosen, utilisation)
+            refuse_unfit(chosen, engine.utilisation)
             served = {
-                (rate, batch): steady(times, Traffic(isl, osl, batch), budget)
+                (rate, batch): steady(times, Traffic(isl, osl, batch), engine.budget)
                 for rate in gbps
                 for times in (StepTimes(replace(chosen, link=with_gbps(deployment.link, rate))),)
                 for batch in batches
@@ -201,7 +182,7 @@ def compare_layouts(
             results.append(LayoutResult(layout_name(parallel), parallel, str(error), {}))
     running = [result for result in results if result.refused is None]
     orders = {(rate, batch): _order(running, (rate, batch)) for rate in gbps for batch in batches}
-    return LayoutComparison(
+    return ParallelComparison(
         layouts=tuple(results),
         batches=tuple(batches),
         gbps=tuple(gbps),
@@ -215,14 +196,14 @@ def _order(results: Sequence[LayoutResult], at: tuple[float, int]) -> tuple[str,
     return tuple(result.name for result in sorted(results, key=lambda result: -result.served[at].tokens_per_s))
 
 
-def _ratio(base: LayoutResult, other: LayoutResult) -> Ratio:
+def _ratio(base: LayoutResult, other: LayoutResult) -> EstimateLayoutRatio:
     pairs = [(base.served[key], other.served[key]) for key in base.served]
-    return Ratio(
+    return EstimateLayoutRatio(
         base=base.name,
         other=other.name,
         throughput=_range([b.requests_per_s / a.requests_per_s for a, b in pairs]),
-        ttft=_range([b.ttft_ns / a.ttft_ns - 1 for a, b in pairs]),
-        itl=_range([(b.tpot_ns or 0.0) / a.tpot_ns - 1 for a, b in pairs if a.tpot_ns]),
+        ttft_change=_range([b.ttft_ns / a.ttft_ns - 1 for a, b in pairs]),
+        itl_change=_range([(b.tpot_ns or 0.0) / a.tpot_ns - 1 for a, b in pairs if a.tpot_ns]),
     )
 
 
@@ -234,32 +215,41 @@ def _notes(
     orders: Mapping[tuple[float, int], tuple[str, ...]], results: Sequence[LayoutResult], link: Link
 ) -> list[str]:
     rates, batches = sorted({rate for rate, _ in orders}), sorted({batch for _, batch in orders})
-    notes = [f"over a link of {rates[0]:.1f} to {rates[-1]:.1f} GB/s in one direction, {link.hop_ns / 1000:g} µs a hop"]
+    notes = [
+        f"over a link of {rates[0]:.1f} to {rates[-1]:.1f} GB/s in one direction, {link.hop_ns / 1000:g} µs per hop"
+    ]
     if not results:
         return notes
-    told = {batch: _changes({rate: orders[rate, batch] for rate in rates}) for batch in batches}
-    if len({order for changes in told.values() for _, order in changes}) == 1:
-        notes.append(f"by tokens/s {' > '.join(told[batches[0]][0][1])} at every bandwidth and batch compared")
-    else:
-        for batch, changes in told.items():
-            where = "; ".join(f"{' > '.join(order)} from {rate:.1f} GB/s on" for rate, order in changes)
-            fixed = f"{' > '.join(changes[0][1])} at every bandwidth"
-            notes.append(f"by tokens/s at {batch:,} in flight: {fixed if len(changes) == 1 else where}")
-        if any(len(changes) > 1 for changes in told.values()):
-            notes.append("the order depends on the link: measure it (nccl-tests) and give --link-gbps")
-        else:
-            notes.append("the order depends on the batch, not on the link")
-    notes += [f"{result.name}: {_split_note(result.parallel)}" for result in results if _split_note(result.parallel)]
-    return notes
+    notes += _order_notes({batch: _changes({rate: orders[rate, batch] for rate in rates}) for batch in batches})
+    return notes + [f"{one.name}: {note}" for one in results if (note := _split_note(one.parallel))]
 
 
-def _changes(orders: Mapping[float, tuple[str, ...]]) -> list[tuple[float, tuple[str, ...]]]:
+def _order_notes(by_batch: Mapping[int, Sequence[OrderFrom]]) -> list[str]:
+    """Say how layouts rank by tokens/s, and whether that depends on the link.
+
+    Args:
+        by_batch: for each batch, the bandwidths from which on another order holds.
+    """
+    first = next(iter(by_batch.values()))[0]
+    if len({order for changes in by_batch.values() for _, order in changes}) == 1:
+        return [f"by tokens/s {' > '.join(first[1])} at every bandwidth and batch compared"]
+    notes = []
+    for batch, changes in by_batch.items():
+        where = "; ".join(f"{' > '.join(order)} from {rate:.1f} GB/s on" for rate, order in changes)
+        fixed = f"{' > '.join(changes[0][1])} at every bandwidth"
+        notes.append(f"by tokens/s at {batch:,} in flight: {fixed if len(changes) == 1 else where}")
+    if any(len(changes) > 1 for changes in by_batch.values()):
+        return [*notes, "the order depends on the link: measure it (nccl-tests) and give --link-gbps"]
+    return [*notes, "the order depends on the batch, not on the link"]
+
+
+def _changes(orders: Mapping[float, tuple[str, ...]]) -> list[OrderFrom]:
     """Return the first bandwidth at which each order appears."""
-    found: list[tuple[float, tuple[str, ...]]] = []
+    firsts: list[OrderFrom] = []
     for rate in sorted(orders):
-        if not found or found[-1][1] != orders[rate]:
-            found.append((rate, orders[rate]))
-    return found
+        if not firsts or firsts[-1][1] != orders[rate]:
+            firsts.append((rate, orders[rate]))
+    return firsts
 
 
 def _split_note(parallel: Parallel) -> str:

@@ -7,12 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from traceanalyzer.commands.estimate.deployment import Chunk
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.deployment import DEFAULT_BUDGET, Chunk
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.step_time import StepTimes
-
-DEFAULT_BUDGET = 8192
-"""max_num_batched_tokens that servers of large GPUs usually run with."""
 
 LONGEST_STRIDE = 64
 """Rounds between which nothing changes but the contexts are taken together, at most this many."""
@@ -43,7 +40,7 @@ class Served:
     Attributes:
         ttft_ns: mean time from sending a request to its first token, waiting included.
         ttft_p99_ns: 99 % quantile of it over requests.
-        tpot_ns: mean time between a request's tokens after the first; null where an answer is one token.
+        tpot_ns: mean time between a request's tokens after the first; None where an answer is one token.
         tpot_p99_ns: its 99 % quantile.
         latency_ns: mean time of a whole request.
         requests_per_s: by Little's law, requests in flight / latency.
@@ -154,7 +151,7 @@ class _Server:
             the chunks of the rank that has most, and the requests whose prompts end.
         """
         filled = [self._fill_rank(queue) for queue in self.waiting]
-        chunks = max((chunks for chunks, _ in filled), key=lambda found: sum(chunk.tokens for chunk in found))
+        chunks = max((chunks for chunks, _ in filled), key=lambda own: sum(chunk.tokens for chunk in own))
         return tuple(chunks), [request for _, finished in filled for request in finished]
 
     def _fill_rank(self, queue: deque[_Request]) -> tuple[list[Chunk], list[_Request]]:
@@ -216,11 +213,11 @@ def burst(times: StepTimes, traffic: Traffic, budget: int = DEFAULT_BUDGET) -> S
 
 def _served(server: _Server) -> Served:
     osl = server.traffic.osl
-    found = [request for request in server.done if request.measured]
+    measured = [request for request in server.done if request.measured]
     extra = server.times.deployment.efficiencies.request_ns
-    ttfts = sorted(request.first_ns - request.sent_ns + extra for request in found)
-    latencies = [request.end_ns - request.sent_ns + extra for request in found]
-    tpots = sorted((request.end_ns - request.first_ns) / (osl - 1) for request in found) if osl > 1 else []
+    ttfts = sorted(request.first_ns - request.sent_ns + extra for request in measured)
+    latencies = [request.end_ns - request.sent_ns + extra for request in measured]
+    tpots = sorted((request.end_ns - request.first_ns) / (osl - 1) for request in measured) if osl > 1 else []
     latency = sum(latencies) / len(latencies)
     rate = server.traffic.concurrency / latency * 1e9
     return Served(

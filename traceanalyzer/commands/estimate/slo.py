@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.schedule import Served, Traffic, steady
 from traceanalyzer.commands.estimate.step_time import StepTimes
 
+Limit = Literal["ttft", "tpot", "memory", "tokens", "search"]
+
 MOST_BATCH = 8192
-"""Beyond this no batch is tried."""
+"""Beyond this no batch is tried; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
 class Slo:
-    """Limits that 99 % of requests have to keep; null is no limit.
+    """Limits that 99 % of requests have to keep; None is no limit.
 
     Attributes:
         ttft_ns: on the time to the first token.
@@ -28,8 +31,8 @@ class Slo:
     tpot_ns: float | None
     source: str
 
-    def broken_by(self, served: Served) -> str | None:
-        """Return which limit is not kept, ``ttft`` or ``tpot``; null if all are."""
+    def broken_by(self, served: Served) -> Limit | None:
+        """Return which limit is not kept, ``ttft`` or ``tpot``; None if all are."""
         if self.tpot_ns is not None and served.tpot_p99_ns is not None and served.tpot_p99_ns > self.tpot_ns:
             return "tpot"
         return "ttft" if self.ttft_ns is not None and served.ttft_p99_ns > self.ttft_ns else None
@@ -63,13 +66,13 @@ def parse_slo(text: str) -> Slo:
         return preset
     limits: dict[str, float] = {}
     for part in text.split(","):
-        found = LIMIT.fullmatch(part.strip())
-        if not found:
+        limit = LIMIT.fullmatch(part.strip())
+        if not limit:
             raise EstimateError(
                 f"limits are written as ttft=2s,tpot=200ms (s, ms or us), or are one of {', '.join(PRESETS)}: "
                 f"not {part.strip()!r}"
             )
-        name, value = found[1].lower(), float(found[2]) * UNIT_NS[found[3].lower()]
+        name, value = limit[1].lower(), float(limit[2]) * UNIT_NS[limit[3].lower()]
         if name in limits or value <= 0:
             raise EstimateError(f"the limit on {name} must be above 0 and given once")
         limits[name] = value
@@ -82,14 +85,14 @@ class LargestBatch:
 
     Attributes:
         batch: the largest that keeps the limits and fits in memory; 0 where not even one sequence does.
-        served: what clients see at it; null for 0.
+        served: what clients see at it; None for 0.
         limited_by: what the next larger batch breaks: ``ttft``, ``tpot``, ``memory``, ``tokens`` (more sequences than
             a step has tokens) or ``search`` (nothing, up to the largest one tried).
     """
 
     batch: int
     served: Served | None
-    limited_by: str
+    limited_by: Limit
 
 
 def largest_batch(
@@ -105,14 +108,18 @@ def largest_batch(
         osl: tokens of an answer.
         slo: the limits.
         budget: max_num_batched_tokens of each data-parallel rank.
-        held: sequences that the KV cache holds; null is no limit.
+        held: sequences that the KV cache holds; None is no limit.
         most: the largest batch to try.
     """
-    ceilings = {"memory": held, "tokens": budget * times.deployment.parallel.dp, "search": most}
+    ceilings: dict[Limit, int | None] = {
+        "memory": held,
+        "tokens": budget * times.deployment.parallel.dp,
+        "search": most,
+    }
     named, top = min(((name, value) for name, value in ceilings.items() if value is not None), key=lambda c: c[1])
     seen: dict[int, Served] = {}
 
-    def breaks(batch: int) -> str | None:
+    def breaks(batch: int) -> Limit | None:
         seen[batch] = steady(times, Traffic(isl, osl, batch), budget)
         return slo.broken_by(seen[batch])
 
@@ -120,21 +127,21 @@ def largest_batch(
     return LargestBatch(batch, seen.get(batch), limit or named)
 
 
-def _last_kept(breaks: Callable[[int], str | None], top: int) -> tuple[int, str | None]:
-    """Return the largest number up to ``top`` that breaks nothing, and what the next one breaks (null at the top)."""
+def _last_kept(breaks: Callable[[int], Limit | None], top: int) -> tuple[int, Limit | None]:
+    """Return the largest number up to ``top`` that breaks nothing, and what the next one breaks (None at the top)."""
     good, bad, why = 0, None, None
     trial = 1
     while bad is None and good < top:
-        found = breaks(min(trial, top))
-        if found:
-            bad, why = min(trial, top), found
+        broken = breaks(min(trial, top))
+        if broken:
+            bad, why = min(trial, top), broken
         else:
             good, trial = min(trial, top), trial * 2
     while bad is not None and bad - good > 1:
         middle = (good + bad) // 2
-        found = breaks(middle)
-        if found:
-            bad, why = middle, found
+        broken = breaks(middle)
+        if broken:
+            bad, why = middle, broken
         else:
             good = middle
     return good, why

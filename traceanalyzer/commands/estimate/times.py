@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from traceanalyzer.commands.estimate.efficiencies import Efficiencies, class_of, peak_tflops
-from traceanalyzer.commands.estimate.errors import EstimateError
+from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.link import Link, collective_ns
+from traceanalyzer.commands.estimate.result import EstimateOp
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Op
 
-BOUNDS = ("compute", "memory", "latency", "communication")
+OpBound = Literal["compute", "memory", "latency", "communication"]
+BOUNDS: tuple[OpBound, ...] = ("compute", "memory", "latency", "communication")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class OpTime:
         return self.count * self.one_ns
 
     @property
-    def bound(self) -> str:
+    def bound(self) -> OpBound:
         """What most of its time goes to: ``compute``, ``memory``, ``latency`` or ``communication``."""
         parts = (self.compute_ns, self.memory_ns, self.latency_ns, self.communication_ns)
         return max(zip(BOUNDS, parts, strict=True), key=lambda part: part[1])[0]
@@ -82,65 +85,37 @@ def time_ops(
     return tuple(time_op(op, count, gpu, efficiencies, link) for op, count in counted)
 
 
-@dataclass(frozen=True)
-class OpSum:
-    """All ops of one name in layers of one kind: what a step spends on them. Times in ns.
-
-    Attributes:
-        name: the op.
-        role: its role.
-        kind: what sets its layers apart; null where nothing does.
-        count: how often it occurs.
-        total_ns: time of all.
-        compute_ns: what their arithmetic takes.
-        memory_ns: what their bytes take.
-        latency_ns: what their kernels take beside.
-        communication_ns: what collectives take.
-        flops: of all together.
-        bytes: of all together.
-        bound: what most of their time goes to.
-        notes: what their numbers rest on.
-    """
-
-    name: str
-    role: str
-    kind: str | None
-    count: int
-    total_ns: float
-    compute_ns: float
-    memory_ns: float
-    latency_ns: float
-    communication_ns: float
-    flops: float
-    bytes: float
-    bound: str
-    notes: tuple[str, ...]
-
-
-def by_op(times: Iterable[OpTime]) -> tuple[OpSum, ...]:
-    """Sum ops of the same name and kind of layer, in the order of the model; the first layer's are not told apart."""
+def op_sums(phase: Literal["decode", "prefill"], times: Sequence[OpTime]) -> list[EstimateOp]:
+    """Return what a step spends on the ops of each name and kind of layer, in the order of the model."""
+    whole = total_ns(times)
+    # The first layer's ops are not told apart from those of the others of its kind.
     alike: dict[tuple[str, str | None], list[OpTime]] = {}
     for entry in times:
         alike.setdefault((entry.op.name, entry.op.kind), []).append(entry)
-    return tuple(_sum(entries) for entries in alike.values())
+    return [_sum(phase, entries, whole) for entries in alike.values()]
 
 
-def _sum(entries: list[OpTime]) -> OpSum:
+def _sum(phase: Literal["decode", "prefill"], entries: list[OpTime], whole_ns: float) -> EstimateOp:
     first = max(entries, key=lambda entry: entry.total_ns)
-    return OpSum(
-        name=first.op.name,
+    flops = sum(entry.count * (entry.op.flops or 0.0) for entry in entries)
+    size = sum(entry.count * (entry.op.bytes or 0.0) for entry in entries)
+    return EstimateOp(
+        phase=phase,
+        op=first.op.name,
         role=first.op.role,
         kind=first.op.kind,
         count=sum(entry.count for entry in entries),
-        total_ns=total_ns(entries),
-        compute_ns=sum(entry.count * entry.compute_ns for entry in entries),
-        memory_ns=sum(entry.count * entry.memory_ns for entry in entries),
-        latency_ns=sum(entry.count * entry.latency_ns for entry in entries),
-        communication_ns=sum(entry.count * entry.communication_ns for entry in entries),
-        flops=sum(entry.count * (entry.op.flops or 0.0) for entry in entries),
-        bytes=sum(entry.count * (entry.op.bytes or 0.0) for entry in entries),
+        time_us=total_ns(entries) / 1000,
+        share=total_ns(entries) / whole_ns if whole_ns else 0.0,
+        compute_us=sum(entry.count * entry.compute_ns for entry in entries) / 1000,
+        memory_us=sum(entry.count * entry.memory_ns for entry in entries) / 1000,
+        latency_us=sum(entry.count * entry.latency_ns for entry in entries) / 1000,
+        communication_us=sum(entry.count * entry.communication_ns for entry in entries) / 1000,
+        flops=flops,
+        bytes=size,
+        intensity=flops / size if size else None,
         bound=first.bound,
-        notes=first.op.notes,
+        notes=list(first.op.notes),
     )
 
 
@@ -149,13 +124,8 @@ def total_ns(times: Iterable[OpTime]) -> float:
     return sum(entry.total_ns for entry in times)
 
 
-def share_of(times: Iterable[OpTime], chosen: Callable[[OpTime], bool]) -> float:
-    """Return the share of the time that goes to the ops chosen; 0 where there is none."""
-    found = list(times)
-    whole = total_ns(found)
-    return total_ns(entry for entry in found if chosen(entry)) / whole if whole else 0.0
-
-
 def compute_bound_share(times: Iterable[OpTime]) -> float:
-    """Return the share of the time in ops that arithmetic bounds."""
-    return share_of(times, lambda entry: entry.bound == "compute")
+    """Return the share of the time in ops that arithmetic limits; 0 where there is none."""
+    entries = list(times)
+    whole = total_ns(entries)
+    return total_ns(entry for entry in entries if entry.bound == "compute") / whole if whole else 0.0

@@ -10,21 +10,21 @@ from traceanalyzer.roofline import Roofline
 from traceanalyzer.trace import Trace
 
 
-def unlike(trace: Trace, found: Roofline) -> list[TraceWarning]:
+def unlike(trace: Trace, roof: Roofline) -> list[TraceWarning]:
     """Say where a trace was recorded on another GPU, or does not have the model's layers.
 
     Args:
         trace: the trace.
-        found: its roofline under the model and GPU of the estimate.
+        roof: its roofline under the model and GPU of the estimate.
     """
     source = trace.metadata.source.path
     told = [
         TraceWarning(finding.code, finding.message, source)
-        for finding in found.findings
+        for finding in roof.findings
         if finding.code == "model_mismatch"
     ]
-    stated = found.device.gpu
-    for device in sorted(found.kernels["device"].drop_nulls().unique().to_list()):
+    stated = roof.device.gpu
+    for device in sorted(roof.kernels["device"].drop_nulls().unique().to_list()):
         own = recognise(trace.metadata.device_properties, device).gpu
         if stated is not None and own is not None and own.name != stated.name:
             message = f"the trace was recorded on {own.name}, the estimate is for {stated.name}"

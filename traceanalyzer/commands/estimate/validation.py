@@ -28,19 +28,19 @@ from traceanalyzer.model import (
 
 
 @dataclass(frozen=True)
-class Measured:
+class PublishedMeasurement:
     """One published measurement.
 
     Attributes:
         model: a built-in model.
-        weights: format of its weights; null for its own.
-        kv: format of its KV cache; null for its own.
+        weights: format of its weights; None for its own.
+        kv: format of its KV cache; None for its own.
         gpu: a GPU of the table.
         tp: tensor-parallel degree.
         concurrency: requests in flight.
         isl: tokens of a prompt, on average.
         osl: tokens of an answer, on average.
-        ttft_ms: mean time to the first token; null where not told, or where the prompts are unknown.
+        ttft_ms: mean time to the first token; None where not told, or where the prompts are unknown.
         tpot_ms: mean time between the others.
         held_out: false where a default was set from it.
         source: who measured it.
@@ -61,11 +61,11 @@ class Measured:
 
 
 @lru_cache(maxsize=1)
-def measurements() -> tuple[Measured, ...]:
+def measurements() -> tuple[PublishedMeasurement, ...]:
     """Return every measurement of the table, in its order."""
     text = resources.files(__package__).joinpath("measured.csv").read_text(encoding="utf-8")
     return tuple(
-        Measured(
+        PublishedMeasurement(
             model=row["model"],
             weights=row["weights"] or None,
             kv=row["kv"] or None,
@@ -90,10 +90,10 @@ class Checked:
     Attributes:
         measured: the measurement.
         even: what clients see whose requests arrive evenly.
-        at_once: the mean time to the first token if all requests are sent at once, ms; null where not compared.
+        at_once: the mean time to the first token if all requests are sent at once, ms; None where not compared.
     """
 
-    measured: Measured
+    measured: PublishedMeasurement
     even: Served
     at_once: float | None
 
@@ -103,7 +103,7 @@ class Checked:
         return self.measured.tpot_ms * 1e6 / (self.even.tpot_ns or 1.0)
 
 
-def check(measured: Measured) -> Checked:
+def check(measured: PublishedMeasurement) -> Checked:
     """Estimate what was measured."""
     gpu = find_gpu(measured.gpu)
     model = with_formats(
@@ -129,7 +129,7 @@ TPOT_RANGE = (0.65, 1.75)
 """Measured TPOT over the uncalibrated estimate: what all measurements and traces of the table lie within."""
 
 TTFT_LOW = 0.85
-"""Measured mean TTFT over the estimate for requests that arrive evenly, at least; at most it is that of requests that
+"""Measured mean TTFT over the estimate for requests that arrive evenly, at minimum; at most it is that of requests that
 are all sent at once."""
 
 TPOT_BASIS = (

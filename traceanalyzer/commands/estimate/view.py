@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.estimate.calibrate import Calibration, summary
-from traceanalyzer.commands.estimate.compute import Estimate, Range
-from traceanalyzer.commands.estimate.document import gigabytes, ratios
-from traceanalyzer.commands.estimate.from_roofline import Prediction
-from traceanalyzer.commands.estimate.gpu_comparison import Shortcut
+from traceanalyzer.commands.estimate.answer import Results
+from traceanalyzer.commands.estimate.calibrate import Calibration
+from traceanalyzer.commands.estimate.compute import DeploymentEstimate, ErrorRange
+from traceanalyzer.commands.estimate.estimate_document import gigabytes
 from traceanalyzer.commands.estimate.memory_fit import Memory, layout_name
-from traceanalyzer.commands.estimate.outcomes import Results
-from traceanalyzer.commands.estimate.parallel import LayoutComparison
-from traceanalyzer.commands.estimate.times import OpTime, by_op, total_ns
+from traceanalyzer.commands.estimate.parallel import ParallelComparison
+from traceanalyzer.commands.estimate.result import EstimateDocument, EstimatePrediction, GpuRatios, Shortcut
+from traceanalyzer.commands.estimate.times import OpTime, op_sums, total_ns
+from traceanalyzer.show.part_table import part_table
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import (
     cut_middle,
     duration,
+    duration_us,
     percent,
     plural,
     visible,
@@ -39,29 +40,29 @@ LIMITS = {
 }
 
 
-def render(found: Results, width: int, limit: int) -> Group:
+def render(results: Results, answer: EstimateDocument, width: int, limit: int) -> Group:
     """Return the estimate as text; ``limit`` ops of each phase, 0 for all."""
-    first = found.estimates[0]
+    first = results.estimates[0]
     parts: list[Any] = [*_headline(first)]
-    if len(found.estimates) > 1:
-        parts += [Text(), _batch_table(found.estimates, width)]
-    for phase, times in (("a decode step", first.decode), ("a prefill", first.prefill)):
-        parts += [Text(), _op_heading(phase, times), _op_table(times, width, limit)]
+    if len(results.estimates) > 1:
+        parts += [Text(), _batch_table(results.estimates, width)]
+    parts += [Text(), _op_heading("a decode step", first.decode), _op_table("decode", first.decode, width, limit)]
+    parts += [Text(), _op_heading("a prefill", first.prefill), _op_table("prefill", first.prefill, width, limit)]
     parts += [Text(f"  {line}") for line in _switch_lines(first)]
-    if found.second is not None and found.shortcut is not None:
-        parts += [Text(), *_second(first, found.second, found.shortcut, width)]
-    if found.layouts is not None:
-        parts += [Text(), *_layout_tables(found.layouts, width)]
-    if found.calibration is not None:
-        parts += [Text(), *_calibration_lines(found.calibration, width)]
-    if found.prediction is not None:
-        parts += [Text(), *_prediction_lines(found.prediction, width)]
+    if results.second is not None and answer.shortcut is not None and answer.ratios is not None:
+        parts += [Text(), *_second(first, results.second, answer.ratios, answer.shortcut, width)]
+    if results.layouts is not None:
+        parts += [Text(), *_layout_tables(results.layouts, width)]
+    if results.calibration is not None:
+        parts += [Text(), *_calibration_lines(results.calibration, width)]
+    if answer.prediction is not None:
+        parts += [Text(), *_prediction_lines(answer.prediction, width)]
     parts += [Text(), Text("Assumptions", style="bold")]
-    return Group(*parts, *(Text(f"  - {visible(line)}") for line in first.assumptions))
+    return Group(*parts, *(Text(f"  - {visible(line)}") for line in answer.assumptions))
 
 
-def _headline(found: Estimate) -> list[Text]:
-    deployment, traffic = found.deployment, found.traffic
+def _headline(first: DeploymentEstimate) -> list[Text]:
+    deployment, traffic = first.deployment, first.traffic
     layout = layout_name(deployment.parallel)
     where = (
         f"{deployment.gpu.name}"
@@ -72,45 +73,45 @@ def _headline(found: Estimate) -> list[Text]:
         f"{deployment.architecture.name} on {where}: {traffic.isl:,} tokens in, {traffic.osl:,} out, "
         f"{plural(traffic.concurrency, 'request')} in flight"
     )
-    served = found.served
+    served = first.served
     lines = [
         Text(visible(title), style="bold"),
         Text(
-            f"  TTFT      {duration(served.ttft_ns)}{_between(found.ttft)}; if all are sent at once "
-            f"{duration(found.at_once_ttft_ns)}"
+            f"  TTFT      {duration(served.ttft_ns)}{_between(first.ttft)}; if all are sent at once "
+            f"{duration(first.at_once_ttft_ns)}"
         ),
-        Text(f"  TPOT      {duration(served.tpot_ns)}{_between(found.tpot)}"),
+        Text(f"  TPOT      {duration(served.tpot_ns)}{_between(first.tpot)}"),
         Text(
-            f"  output    {_figure(served.tokens_per_s)}{_tokens_between(found.tokens)} tokens/s, "
+            f"  output    {_figure(served.tokens_per_s)}{_tokens_between(first.tokens)} tokens/s, "
             f"{_figure(served.requests_per_s)} requests/s by Little's law"
         ),
-        Text(f"  memory    {_memory_line(found.memory, traffic.concurrency, deployment.parallel.dp)}"),
+        Text(f"  memory    {_memory_line(first.memory, traffic.concurrency, deployment.parallel.dp)}"),
     ]
-    if found.largest is not None:
-        lines.append(Text(f"  in limits {found.largest.batch:,} requests at most: {LIMITS[found.largest.limited_by]}"))
+    if first.largest is not None:
+        lines.append(Text(f"  in limits {first.largest.batch:,} requests at most: {LIMITS[first.largest.limited_by]}"))
     share = (
-        f"{percent(found.decode_compute_share)} of a decode step, {percent(found.prefill_compute_share)} of a prefill"
+        f"{percent(first.decode_compute_share)} of a decode step, {percent(first.prefill_compute_share)} of a prefill"
     )
-    lines.append(Text(f"  arithmetic bounds {share}, at the peaks"))
+    lines.append(Text(f"  limited by arithmetic, at the peaks: {share}"))
     return lines
 
 
-def _memory_line(found: Memory, batch: int, copies: int) -> str:
-    if found.weights is None or found.usable is None:
-        return f"weights {gigabytes(found.weights)}, usable {gigabytes(found.usable)}"
-    cache = f"{gigabytes(found.kv_a_sequence * -(-batch // copies))} of KV cache"
-    if not found.weights_fit:
+def _memory_line(memory: Memory, batch: int, copies: int) -> str:
+    if memory.weights is None or memory.usable is None:
+        return f"weights {gigabytes(memory.weights)}, usable {gigabytes(memory.usable)}"
+    cache = f"{gigabytes(memory.kv_a_sequence * -(-batch // copies))} of KV cache"
+    if not memory.weights_fit:
         fits = "the weights do NOT fit"
-    elif found.holds(batch):
-        fits = f"fits, up to {found.sequences:,} requests"
-    elif found.sequences is None:
+    elif memory.holds(batch):
+        fits = f"fits, up to {memory.sequences:,} requests"
+    elif memory.sequences is None:
         fits = "fits"
     else:
-        fits = f"does NOT fit: {found.sequences:,} requests at most"
-    return f"{gigabytes(found.weights)} of weights and {cache} of {gigabytes(found.usable)} a GPU: {fits}"
+        fits = f"does NOT fit: {memory.sequences:,} requests at most"
+    return f"{gigabytes(memory.weights)} of weights and {cache} of {gigabytes(memory.usable)} per GPU: {fits}"
 
 
-def _batch_table(found: Iterable[Estimate], width: int) -> Any:
+def _batch_table(estimates: Iterable[DeploymentEstimate], width: int) -> Any:
     rows = [
         (
             f"{one.traffic.concurrency:,}",
@@ -120,7 +121,7 @@ def _batch_table(found: Iterable[Estimate], width: int) -> Any:
             f"{one.served.tokens_per_s:,.0f}",
             {True: "yes", False: "no", None: "?"}[one.memory.holds(one.traffic.concurrency)],
         )
-        for one in found
+        for one in estimates
     ]
     return table(("batch", "TTFT", "TPOT", "range", "tokens/s", "fits"), rows, name_column=None, width=width)
 
@@ -131,29 +132,28 @@ def _op_heading(phase: str, times: Sequence[OpTime]) -> Text:
         bounds[entry.bound] = bounds.get(entry.bound, 0.0) + entry.total_ns
     whole = total_ns(times)
     told = ", ".join(f"{bound} {percent(ns / whole)}" for bound, ns in sorted(bounds.items(), key=lambda b: -b[1]))
-    return Text(f"{duration(whole)} of kernels in {phase}; bound by {told}", style="bold")
+    return Text(f"{duration(whole)} of kernels in {phase}; limited by {told}", style="bold")
 
 
-def _op_table(times: Sequence[OpTime], width: int, limit: int) -> Any:
-    whole = total_ns(times)
-    ordered = sorted(by_op(_kinds_merged(times)), key=lambda entry: -entry.total_ns)
-    shown = ordered[: limit or len(ordered)]
+def _op_table(phase: Literal["decode", "prefill"], times: Sequence[OpTime], width: int, limit: int) -> Any:
+    ordered = sorted(op_sums(phase, _kinds_merged(times)), key=lambda entry: -entry.time_us)
+    shown, rest = ordered[: limit or len(ordered)], ordered[limit or len(ordered) :]
     rows = [
         (
-            " ".join(part for part in (entry.name, entry.kind) if part),
+            " ".join(part for part in (entry.op, entry.kind) if part),
             f"{entry.count:,}",
-            duration(entry.total_ns),
-            percent(entry.total_ns / whole),
-            *((duration(entry.compute_ns), duration(entry.memory_ns)) if width >= WIDE else ()),
+            duration_us(entry.time_us),
+            percent(entry.share),
+            *((duration_us(entry.compute_us), duration_us(entry.memory_us)) if width >= WIDE else ()),
             entry.bound,
         )
         for entry in shown
     ]
     details = ("arithmetic", "memory") if width >= WIDE else ()
-    if rest := sum(entry.total_ns for entry in ordered[len(shown) :]):
-        more = f"{len(ordered) - len(shown)} more (--limit 0)"
-        rows.append((more, "", duration(rest), percent(rest / whole), *("" for _ in details), ""))
-    columns = ("op", "n", "time", "share", *details, "bound")
+    if rest:
+        left = (duration_us(sum(entry.time_us for entry in rest)), percent(sum(entry.share for entry in rest)))
+        rows.append((f"{len(rest)} more (--limit 0)", "", *left, *("" for _ in details), ""))
+    columns = ("op", "n", "time", "share", *details, "limited by")
     return table(columns, rows, name_column=0, width=width, shorten=cut_middle)
 
 
@@ -168,28 +168,29 @@ def _kinds_merged(times: Sequence[OpTime]) -> list[OpTime]:
     ]
 
 
-def _switch_lines(found: Estimate) -> list[str]:
-    if not found.switches:
-        return ["memory or launching bounds every op of a decode step at any batch up to 4,096"]
+def _switch_lines(first: DeploymentEstimate) -> list[str]:
+    if not first.switches:
+        return ["memory or launching limits every op of a decode step at every batch up to 4,096"]
     by_batch: dict[int, dict[str, None]] = {}
-    for one in found.switches:
-        alike = {other.batch for other in found.switches if other.name == one.name}
-        name = one.name if len(alike) == 1 else " ".join(part for part in (one.name, one.kind) if part)
+    for one in first.switches:
+        alike = {other.batch for other in first.switches if other.op == one.op}
+        name = one.op if len(alike) == 1 else " ".join(part for part in (one.op, one.kind) if part)
         by_batch.setdefault(one.batch, {})[name] = None
     return [
-        f"arithmetic bounds from a batch of {batch:,} on: {', '.join(by_batch[batch])}" for batch in sorted(by_batch)
+        f"arithmetic limits from a batch of {batch:,} on: {', '.join(by_batch[batch])}" for batch in sorted(by_batch)
     ]
 
 
-def _second(first: Estimate, second: Estimate, cut: Shortcut, width: int) -> list[Any]:
-    relative = ratios(first, second)
+def _second(
+    first: DeploymentEstimate, second: DeploymentEstimate, relative: GpuRatios, cut: Shortcut, width: int
+) -> list[Any]:
     a, b = first.served, second.served
     rows = [
-        ("decode step", duration(first.step_ns), duration(second.step_ns), _times(relative["decode_step"])),
-        ("prefill", duration(first.prefill_ns), duration(second.prefill_ns), _times(relative["prefill"])),
-        ("TTFT", duration(a.ttft_ns), duration(b.ttft_ns), _times(relative["ttft"])),
-        ("TPOT", duration(a.tpot_ns), duration(b.tpot_ns), _times(relative["tpot"])),
-        ("tokens/s", f"{a.tokens_per_s:,.0f}", f"{b.tokens_per_s:,.0f}", _times(relative["tokens_per_s"])),
+        ("decode step", duration(first.step_ns), duration(second.step_ns), _times(relative.decode_step)),
+        ("prefill", duration(first.prefill_ns), duration(second.prefill_ns), _times(relative.prefill)),
+        ("TTFT", duration(a.ttft_ns), duration(b.ttft_ns), _times(relative.ttft)),
+        ("TPOT", duration(a.tpot_ns), duration(b.tpot_ns), _times(relative.tpot)),
+        ("tokens/s", f"{a.tokens_per_s:,.0f}", f"{b.tokens_per_s:,.0f}", _times(relative.tokens_per_s)),
     ]
     if first.largest is not None and second.largest is not None:
         rows.append(("largest batch", f"{first.largest.batch:,}", f"{second.largest.batch:,}", ""))
@@ -213,14 +214,14 @@ def _amdahl(share: float, cut: Shortcut) -> str:
     return f"{share:.2f} / {cut.compute_ratio:.2f} + {1 - share:.2f} / {cut.bandwidth_ratio:.2f}"
 
 
-def _layout_tables(found: LayoutComparison, width: int) -> list[Any]:
-    middle = found.gbps[len(found.gbps) // 2]
+def _layout_tables(comparison: ParallelComparison, width: int) -> list[Any]:
+    middle = comparison.gbps[len(comparison.gbps) // 2]
     rows = []
-    for one in found.layouts:
+    for one in comparison.layouts:
         if one.refused is not None:
-            rows.append((one.name, "refused", "", "", "", ""))
+            rows.append((one.name, "cannot run", "", "", "", ""))
             continue
-        for batch in found.batches:
+        for batch in comparison.batches:
             served = one.served[middle, batch]
             rows.append(
                 (
@@ -236,25 +237,25 @@ def _layout_tables(found: LayoutComparison, width: int) -> list[Any]:
         (
             f"{one.other} over {one.base}",
             f"{one.throughput[0]:.2f} to {one.throughput[1]:.2f}",
-            _change(one.ttft),
-            _change(one.itl),
+            _change(one.ttft_change),
+            _change(one.itl_change),
         )
-        for one in found.ratios
+        for one in comparison.ratios
     ]
     return [
         Text(f"Layouts, at {middle:.1f} GB/s between GPUs", style="bold"),
         table(("layout", "batch", "requests/s", "tokens/s", "TTFT", "ITL"), rows, name_column=None, width=width),
-        *(Text(visible(f"  {one.refused}")) for one in found.layouts if one.refused),
+        *(Text(visible(f"  {one.refused}")) for one in comparison.layouts if one.refused),
         Text(),
         Text("Ratios, lowest and highest over links and batches", style="bold"),
         table(("layouts", "RPS, TPS", "TTFT", "ITL"), ratios, name_column=None, width=width),
-        *(Text(f"  {visible(note)}") for note in found.notes),
+        *(Text(f"  {visible(note)}") for note in comparison.notes),
     ]
 
 
-def _calibration_lines(found: Calibration, width: int) -> list[Any]:
+def _calibration_lines(calibration: Calibration, width: int) -> list[Any]:
     parts: list[Any] = [Text("Calibration", style="bold")]
-    if found.points:
+    if calibration.points:
         rows = [
             (
                 f"{point.observed.concurrency:,}",
@@ -264,50 +265,50 @@ def _calibration_lines(found: Calibration, width: int) -> list[Any]:
                 duration(point.held_out_ns),
                 "" if point.held_out_error is None else f"{point.held_out_error:+.1%}",
             )
-            for point in found.points
+            for point in calibration.points
         ]
         columns = ("batch", "measured", "fitted", "error", "left out", "error")
         parts.append(table(columns, rows, name_column=None, width=width))
-        errors = summary(found)
-        parts.append(Text(f"  mean error in sample {percent(errors['error'])}"))
-        if errors["held_out_error"] is not None:
+        parts.append(Text(f"  mean error in sample {percent(calibration.error)}"))
+        if calibration.held_out_error is not None:
             parts.append(
                 Text(
-                    f"  each point left out of the fit: mean error {percent(errors['held_out_error'])}, largest "
-                    f"{percent(errors['largest_held_out_error'])}"
+                    f"  each point left out of the fit: mean error {percent(calibration.held_out_error)}, "
+                    f"largest {percent(calibration.largest_held_out_error)}"
                 )
             )
         else:
             parts.append(Text("  one load: nothing to hold out, so how far off the fit is stays unknown"))
-    parts += [Text(f"  calibrated: {visible(line)}") for line in found.calibrated]
-    return parts + [Text(f"  not calibrated: {visible(line)}") for line in found.kept]
+    parts += [Text(f"  calibrated: {visible(line)}") for line in calibration.calibrated]
+    return parts + [Text(f"  not calibrated: {visible(line)}") for line in calibration.kept]
 
 
-def _prediction_lines(found: Prediction, width: int) -> list[Any]:
-    rows = [(one.label, one.what, duration(one.before_ns), duration(one.after_ns)) for one in found.effects]
-    if found.tpot_before_ns is not None and found.tpot_after_ns is not None:
-        gain = f"{found.tokens_before:,.0f} to {found.tokens_after:,.0f} tokens/s" if found.tokens_after else ""
-        told = f"TPOT {duration(found.tpot_before_ns)} to {duration(found.tpot_after_ns)}, {gain}"
+def _prediction_lines(prediction: EstimatePrediction, width: int) -> list[Any]:
+    before, after = prediction.tpot_before_ms, prediction.tpot_after_ms
+    if before is not None and after is not None:
+        told = f"TPOT {duration(before * 1e6)} to {duration(after * 1e6)}"
+        if prediction.tokens_per_s_after:
+            told += f", {prediction.tokens_per_s_before:,.0f} to {prediction.tokens_per_s_after:,.0f} tokens/s"
     else:
-        told = f"step {duration(found.step_before_ns)} to {duration(found.step_after_ns)}"
+        told = f"step {duration_us(prediction.step_before_us)} to {duration_us(prediction.step_after_us)}"
     return [
         Text(f"Faster hotspots: {told}", style="bold"),
-        table(("work", "becomes", "before", "after"), rows, name_column=None, width=width),
-        *(Text(f"  {line}") for line in found.basis),
+        part_table(prediction.effects, ("role", "what", "before_us", "after_us"), width=width),
+        *(Text(f"  {line}") for line in prediction.basis),
     ]
 
 
-def _between(found: Range | None) -> str:
-    return f" ({duration(found.low)} to {duration(found.high)})" if found else ""
+def _between(span: ErrorRange | None) -> str:
+    return f" ({duration(span.low)} to {duration(span.high)})" if span else ""
 
 
 def _figure(value: float) -> str:
-    """A rate with three digits at least."""
+    """A rate with at least three digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _tokens_between(found: Range | None) -> str:
-    return f" ({_figure(found.low)} to {_figure(found.high)})" if found else ""
+def _tokens_between(span: ErrorRange | None) -> str:
+    return f" ({_figure(span.low)} to {_figure(span.high)})" if span else ""
 
 
 def _change(change: tuple[float, float]) -> str:
