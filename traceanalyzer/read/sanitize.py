@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 OVERLAP_NS = 50_000
-"""Kernels of one stream overlap by a few microseconds with programmatic dependent launch; this is not such an overlap."""
+"""Kernels of one stream overlap by a few µs with programmatic dependent launch; this is not such an overlap."""
 
 TYPICAL_RATIO = 10
 """How many times longer than the others of its name a kernel must be, for its duration to be called implausible."""
