@@ -45,8 +45,8 @@ def copies(path: Path) -> list[dict[str, Any]]:
         for step in (
             Step("read", "file", "block of 64 KiB", stored / raw, "file.read"),
             Step("decompress", "block of 64 KiB", "block of up to 1 MiB", 1.0, "isal"),
-            Step("collect", "blocks", "buffer of a window", joined / raw, "bytes.join, Document"),
-            Step("cut", "buffer", "rest of the buffer, for the next window", cut / raw, "slices of bytes, Document"),
+            Step("collect", "blocks", "buffer of a window", joined / raw, "bytes.join, TraceText"),
+            Step("cut", "buffer", "rest of the buffer, for the next window", cut / raw, "slices of bytes, TraceText"),
             Step("send", "window", "pipe to a worker", 1.0, "write, the kernel copies"),
             Step("receive", "pipe", "window in the worker", 1.0, "read, the kernel copies"),
             Step("chunk", "window", "list of 512 KiB in brackets", chunks / text, "bytes.join, as_list"),
@@ -61,10 +61,10 @@ def copies(path: Path) -> list[dict[str, Any]]:
 def _watched_cutting(path: Path) -> tuple[int, int, int, list[Any]]:
     """Return bytes of text, bytes joined, bytes sliced, and the first windows."""
     from traceanalyzer.read import inputs
-    from traceanalyzer.read.document import Document
     from traceanalyzer.read.streaming import WINDOW_BYTES
+    from traceanalyzer.read.trace_text import TraceText
 
-    class Watched(Document):
+    class Watched(TraceText):
         joined = 0
         sliced = 0
 
@@ -93,14 +93,14 @@ def _watched_decoding(windows: list[Any]) -> tuple[int, int, int, int, int]:
     """Return bytes of chunks, of joined args, of objects, of columns and of Parquet files."""
     from traceanalyzer.read.decode import (
         EVENTS,
-        Vocabulary,
+        EventWords,
         _chunks,
         decode_text,
     )
     from traceanalyzer.read.window import PartWriter
 
     chunks = args = objects = rows = 0
-    words = Vocabulary()
+    words = EventWords()
     with tempfile.TemporaryDirectory() as folder:
         writer = PartWriter(Path(folder), "b")
         for window in windows:

@@ -124,23 +124,23 @@ def _decompress(path: Path) -> Stage:
 
 
 def _cut(path: Path, *, careful: bool = False) -> Stage:
-    from traceanalyzer.read.document import Document
     from traceanalyzer.read.streaming import WINDOW_BYTES
+    from traceanalyzer.read.trace_text import TraceText
 
     blocks = _blocks(path)
 
     def run() -> None:
-        for _ in Document(blocks, WINDOW_BYTES, careful=careful, count_lines=careful).windows():
+        for _ in TraceText(blocks, WINDOW_BYTES, careful=careful, count_lines=careful).windows():
             pass
 
     return run
 
 
 def _windows(path: Path) -> list[Any]:
-    from traceanalyzer.read.document import Document
     from traceanalyzer.read.streaming import WINDOW_BYTES
+    from traceanalyzer.read.trace_text import TraceText
 
-    return list(Document(_blocks(path), WINDOW_BYTES, careful=False, count_lines=False).windows())
+    return list(TraceText(_blocks(path), WINDOW_BYTES, careful=False, count_lines=False).windows())
 
 
 def _parse(path: Path, *, with_args: bool) -> Stage:
@@ -164,19 +164,19 @@ def _parse(path: Path, *, with_args: bool) -> Stage:
 
 
 def _frames(path: Path) -> list[Any]:
-    from traceanalyzer.read.decode import Vocabulary, decode_text
+    from traceanalyzer.read.decode import EventWords, decode_text
 
-    words = Vocabulary()
+    words = EventWords()
     return [decode_text(window.buffer, words, exact=False, size=window.size).frames for window in _windows(path)]
 
 
 def _columns(path: Path) -> Stage:
-    from traceanalyzer.read.decode import Vocabulary, decode_text
+    from traceanalyzer.read.decode import EventWords, decode_text
 
     windows = _windows(path)
 
     def run() -> None:
-        words = Vocabulary()
+        words = EventWords()
         for window in windows:
             decode_text(window.buffer, words, exact=False, size=window.size)
 

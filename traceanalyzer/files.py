@@ -17,8 +17,8 @@ from traceanalyzer.problems import TraceError
 def written_whole(path: Path, *, make_folder: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name when the block ends, and vanishes when the block fails.
 
-    Its permissions are those of any new file. A link is followed. What is no file (/dev/null, a pipe) is written to as
-    it is: it must not be replaced.
+    Its permissions are those of any new file. A link is followed. What is not a file (/dev/null, a pipe) is written to
+    as it is: it must not be replaced.
 
     Args:
         path: the file.
@@ -69,7 +69,7 @@ def write_whole(path: Path, data: bytes | str, *, make_folder: bool = False) -> 
         TraceError: it cannot be written.
     """
     with written_whole(path, make_folder=make_folder) as out:
-        out.write(data.encode() if isinstance(data, str) else data)
+        out.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)
 
 
 def permissions_of_new(asked: int) -> int:

@@ -9,6 +9,14 @@ import msgspec
 from traceanalyzer.declare import Part, told
 
 
+def whole_text(text: str) -> str:
+    r"""Return text that every encoding of Unicode can write: halves of characters are written out, as ``\udc80``.
+
+    Names of files hold them for bytes that are not UTF-8.
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 class TraceError(Exception):
     """An input cannot be used.
 
@@ -20,6 +28,7 @@ class TraceError(Exception):
     """
 
     def __init__(self, path: str, reason: str) -> None:
+        path, reason = whole_text(path), whole_text(reason)
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
@@ -38,6 +47,13 @@ class TraceWarning(Part, kw_only=False):
     count: Annotated[int | None, told("Events, requests or files concerned.", null="not counted")] = None
     byte_offset: Annotated[int | None, told("Where in the decompressed file.", null="unknown", unit="bytes")] = None
     line: Annotated[int | None, told("The line there, from 1.", null="unknown")] = None
+
+    def __post_init__(self) -> None:
+        """Keep text that every encoding can write."""
+        for name in ("message", "source"):
+            text = getattr(self, name)
+            if text is not None and not text.isascii():
+                msgspec.structs.force_setattr(self, name, whole_text(text))
 
     def at(self, source: str) -> TraceWarning:
         """Return the same warning, naming the file it belongs to."""

@@ -15,14 +15,14 @@ from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.read import (
     Effort,
     IngestResult,
-    Source,
     Store,
     TraceMetadata,
+    TraceSource,
     ingest,
 )
 from traceanalyzer.read.derived import Derived
+from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
 from traceanalyzer.read.rank_of_file import missing_ranks, world_size
-from traceanalyzer.read.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,10 @@ class Trace:
 
     Attributes:
         metadata: what the file says about itself.
-        events: every complete event, columns of ``ingest.schema.EVENT_SCHEMA``; ``start_ns`` is relative to
+        events: every complete event, columns of ``read.event_schema.EVENT_SCHEMA``; ``start_ns`` is relative to
             ``metadata.base_ns``. Lazy: a filter or projection reads only what it needs.
         store: where the events lie, when they lie in a store.
-        derived: where results may be kept for the next command; null where nothing may be kept.
+        derived: where results may be kept for the next command; None where nothing may be kept.
     """
 
     metadata: TraceMetadata
@@ -74,7 +74,7 @@ class Trace:
 
     @property
     def rank(self) -> int | None:
-        """The rank in its job, or null when the trace does not tell."""
+        """The rank in its job, or None when the trace does not tell."""
         return self.metadata.rank
 
     @property
@@ -148,15 +148,15 @@ class TraceSet:
     """The traces found at the paths a user gave.
 
     Attributes:
-        traces: one a rank, in order of rank; those of unknown rank last, in the order given.
+        traces: one per rank, in order of rank; those of unknown rank last, in the order given.
         sources: every file looked at, those without a trace included.
         warnings: of the input as a whole (missing ranks, files that were skipped); each trace has its own in
             ``metadata.warnings``.
-        effort: what reading them took; null when a cluster read them.
+        effort: what reading them took; None when a cluster read them.
     """
 
     traces: tuple[Trace, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[TraceSource, ...]
     warnings: tuple[TraceWarning, ...]
     effort: Effort | None = None
 
@@ -197,13 +197,13 @@ def open_traces(
     cache: bool = True,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> TraceSet:
-    """Open every trace found at the paths (files, directories, archives, stores, URLs), one a rank.
+    """Open every trace found at the paths (files, directories, archives, stores, URLs), one per rank.
 
     Args:
         paths: where to look.
-        output: a directory that keeps the ingested stores; null for the cache only.
+        output: a directory that keeps the ingested stores; None for the cache only.
         cache: whether the cache, and results kept in stores, may be read and written.
-        progress: called with bytes read so far and bytes in all (null when unknown).
+        progress: called with bytes read so far and bytes in all (None when unknown).
 
     Raises:
         TraceError: no path holds a usable trace.
@@ -240,7 +240,7 @@ def open_trace(path: str | Path) -> Trace:
     Raises:
         TraceError: it cannot be used, or holds several traces (use ``open_traces``).
     """
-    found = open_traces(path)
-    if len(found) != 1:
-        raise TraceError(str(path), f"holds {len(found)} traces; open_traces() opens them all")
-    return found.traces[0]
+    traces = open_traces(path)
+    if len(traces) != 1:
+        raise TraceError(str(path), f"holds {len(traces)} traces; open_traces() opens them all")
+    return traces.traces[0]

@@ -40,7 +40,7 @@ class Declared(NamedTuple):
 
 
 FRAMES = (
-    Declared("Trace.events", "read.schema", "EVENT_SCHEMA"),
+    Declared("Trace.events", "read.event_schema", "EVENT_SCHEMA"),
     Declared("Segmentation.events: further columns", "segment.segmentation_result", "PLACEMENT_SCHEMA"),
     Declared("steps, Segmentation.steps", "segment.segmentation_result", "STEP_SCHEMA"),
     Declared("blocks, Segmentation.blocks", "segment.segmentation_result", "BLOCK_SCHEMA"),
@@ -54,7 +54,7 @@ EXPORTED = (
         "export: events",
         "EVENT_COLUMNS",
         ("segment.segmentation_result", "PLACEMENT_SCHEMA"),
-        ("read.schema", "EVENT_SCHEMA"),
+        ("read.event_schema", "EVENT_SCHEMA"),
     ),
 )
 """Tables that only ``export`` writes: frames with their times in µs."""

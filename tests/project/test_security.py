@@ -35,11 +35,10 @@ NEVER_IMPORTED = {
 NEVER_CALLED = {"eval", "exec", "compile"}
 NEVER_METHODS = {"system", "popen", "mktemp", "extractall", "execv", "execvp", "spawnv", "fork"}
 STARTS_PROCESSES = {
-    "read/pool.py",
+    "workers.py",
     "commands/tune/compile/compilation.py",
-    "commands/tune/measure/process.py",
 }
-CALLS_THE_C_LIBRARY = {("commands/tune/measure/process.py", "ctypes")}
+CALLS_THE_C_LIBRARY = {("workers.py", "ctypes")}
 """prctl, so that a worker does not outlive what started it."""
 USES_NETWORK = {"commands/capture/http.py", "commands/capture/load.py", "read/remote.py"}
 

@@ -33,7 +33,7 @@ def entries(cache: Path) -> list[Path]:
 
 def test_the_second_time_nothing_is_decoded(trace: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ingest([str(trace)])
-    monkeypatch.setattr(reading, "Document", None)
+    monkeypatch.setattr(reading, "TraceText", None)
     second = ingest([str(trace)])
     assert second.stores == first.stores
     assert first.effort.text_bytes > 0
@@ -151,14 +151,14 @@ def test_a_killed_ingest_leaves_nothing_wrong(trace: Path, own_cache: Path, text
 def test_a_file_that_grows_while_it_is_read_is_not_cached(
     trace: Path, own_cache: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = reading.Document.windows
+    original = reading.TraceText.windows
 
-    def windows(self: reading.Document) -> object:
+    def windows(self: reading.TraceText) -> object:
         with trace.open("a") as file:
             file.write("\n")
         return original(self)
 
-    monkeypatch.setattr(reading.Document, "windows", windows)
+    monkeypatch.setattr(reading.TraceText, "windows", windows)
     result = ingest([str(trace)])
     assert "changed_while_read" in [warning.code for warning in result.warnings]
     assert entries(own_cache) == []

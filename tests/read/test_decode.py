@@ -11,8 +11,8 @@ from polars.testing import assert_frame_equal
 
 from tests.support.stores import codes, kernels
 from traceanalyzer.read import Store, decode, dictionary
-from traceanalyzer.read.decode import Decoded, Vocabulary, decode_text
-from traceanalyzer.read.schema import EVENT_SCHEMA
+from traceanalyzer.read.decode import Decoded, EventWords, decode_text
+from traceanalyzer.read.event_schema import EVENT_SCHEMA
 
 
 def events_text(document: Any) -> bytes:
@@ -39,24 +39,24 @@ def test_chunks_give_what_the_whole_gives(chunk_bytes: int, document: Any, monke
     document["traceEvents"][9]["args"]["Collective name"] = "allreduce"
     document["traceEvents"][20]["args"]["correlation"] = 2**70
     text = events_text(document)
-    whole = decode_text(text, Vocabulary(), exact=False)
+    whole = decode_text(text, EventWords(), exact=False)
     monkeypatch.setattr(decode, "CHUNK_BYTES", chunk_bytes)
-    assert_same(decode_text(text, Vocabulary(), exact=False), whole)
+    assert_same(decode_text(text, EventWords(), exact=False), whole)
 
 
 def test_a_chunk_cut_through_an_event_is_read_with_the_rest(document: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for event in document["traceEvents"][5:30]:
         event.setdefault("args", {})["inner"] = [{"ph": "X", "ts": 1}, {"ph": "X", "ts": 2}]
     text = events_text(document)
-    whole = decode_text(text, Vocabulary(), exact=False)
+    whole = decode_text(text, EventWords(), exact=False)
     monkeypatch.setattr(decode, "CHUNK_BYTES", 100)
-    assert_same(decode_text(text, Vocabulary(), exact=False), whole)
+    assert_same(decode_text(text, EventWords(), exact=False), whole)
 
 
 def test_a_dictionary_that_starts_anew_between_windows_changes_nothing(
     document: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text, words = events_text(document), Vocabulary()
+    text, words = events_text(document), EventWords()
     first = decode_text(text, words, exact=False)
     monkeypatch.setattr(dictionary, "LIMIT", 3)
     again = decode_text(text[: len(text) // 2].rsplit(b"},\n {", 1)[0] + b"}", words, exact=False)

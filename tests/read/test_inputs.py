@@ -347,17 +347,20 @@ def test_an_entry_that_may_not_be_looked_at_is_skipped_with_its_reason(
     assert "permission denied" in str(skipped.skipped)
 
 
-def test_a_name_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_is_read_and_written_out(tmp_path: Path) -> None:
     content = (CASES / "000_baseline.json").read_bytes()
-    odd = os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.json")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    odd = os.fsdecode(os.fsencode(folder) + b"/bad\xff.json")
     try:
         Path(odd).write_bytes(content)
     except OSError:
         pytest.skip("this file system takes UTF-8 only")
-    with pytest.raises(TraceError, match="not valid UTF-8"):
-        ingest([odd], cache=False)
-    (tmp_path / "rank0.json").write_bytes(content)
-    assert len(ingest([str(tmp_path)], cache=False).stores) == 1
+    for cache in (False, True, True):
+        (source,) = ingest([odd], cache=cache).sources
+        assert source.path == f"{folder}/bad\\udcff.json"
+    (folder / "rank0.json").write_bytes(content)
+    assert len(ingest([str(folder)], cache=False).stores) == 2
 
 
 def test_a_member_whose_name_is_not_utf8_is_read(tmp_path: Path) -> None:

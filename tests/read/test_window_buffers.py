@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceanalyzer.read.decode import Vocabulary, decode_text
-from traceanalyzer.read.document import Document
+from traceanalyzer.read.decode import EventWords, decode_text
+from traceanalyzer.read.trace_text import TraceText
 
 
 def test_windows_are_the_event_list_without_gaps_or_overlap(text: str) -> None:
-    windows = list(Document([text.encode()], 3_000).windows())
+    windows = list(TraceText([text.encode()], 3_000).windows())
     assert len(windows) > 5
     assert any(len(window.buffer) > len(window.data) for window in windows)
     start = text.index("[", text.index('"traceEvents"')) + 1
@@ -20,6 +20,6 @@ def test_windows_are_the_event_list_without_gaps_or_overlap(text: str) -> None:
 
 
 def test_only_the_window_is_decoded(text: str) -> None:
-    for window in Document([text.encode()], 3_000).windows():
-        found: Any = decode_text(window.buffer, Vocabulary(), exact=False, size=window.size)
-        assert found.events == decode_text(window.data, Vocabulary(), exact=False).events
+    for window in TraceText([text.encode()], 3_000).windows():
+        found: Any = decode_text(window.buffer, EventWords(), exact=False, size=window.size)
+        assert found.events == decode_text(window.data, EventWords(), exact=False).events

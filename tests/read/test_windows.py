@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 from tests.support.stores import codes
 from traceanalyzer.read import Store
 from traceanalyzer.read import streaming as reading
-from traceanalyzer.read.document import Document
+from traceanalyzer.read.trace_text import TraceText
 
 ReadOne = Callable[..., Store]
 
@@ -78,7 +78,7 @@ def test_events_larger_than_a_window_are_read(
 def test_text_after_an_early_end_of_the_list_is_not_read_as_events(text: str) -> None:
     """The end of the list is looked for near the end of the text only, unless asked."""
     garbage = text + text.split('"traceEvents": [')[1]
-    document = Document([garbage.encode()[i : i + 999] for i in range(0, len(garbage), 999)], 4_000, careful=True)
+    document = TraceText([garbage.encode()[i : i + 999] for i in range(0, len(garbage), 999)], 4_000, careful=True)
     assert sum(window.data.count(b'"ph"') for window in document.windows()) == 89
     assert [problem.code for problem in document.problems] == ["trailing_data"]
     assert document.problems[0].byte_offset == len(text) + 1

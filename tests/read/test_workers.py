@@ -15,6 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.support.stores import codes
+from traceanalyzer import workers
 from traceanalyzer.problems import TraceError
 from traceanalyzer.read import (
     Store,
@@ -24,7 +25,7 @@ from traceanalyzer.read import (
 from traceanalyzer.read import (
     streaming as reading,
 )
-from traceanalyzer.read.document import Window
+from traceanalyzer.read.trace_text import Window
 
 
 @pytest.fixture
@@ -86,10 +87,10 @@ def test_a_list_that_ends_early_is_found_by_the_workers(text: str, tmp_path: Pat
 
 @pytest.mark.usefixtures("small_windows")
 def test_a_worker_that_dies_is_an_error_in_one_line(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "START", "import sys; sys.exit(3)")
+    monkeypatch.setattr(workers, "START", "import sys; sys.exit(3)")
     path = tmp_path / "trace.json"
     path.write_text(text)
-    with pytest.raises(TraceError, match="worker process ended"):
+    with pytest.raises(TraceError, match=r"process died \(exit status 3\)"):
         read(path, 2)
 
 
@@ -133,8 +134,8 @@ class _SlowWorker:
     def __init__(self) -> None:
         self.busy = threading.Event()
 
-    def ask(self, task: pool.Task, data: bytes = b"") -> None:
-        if data:
+    def ask(self, task: pool.WindowTask, payload: bytes = b"", kind: object = None) -> None:
+        if payload:
             self.busy.set()
             time.sleep(0.3)
 
@@ -150,5 +151,5 @@ def test_no_thread_uses_a_worker_after_this_process_gave_up(tmp_path: Path, monk
     windows = [Window(number=n, offset=0, line=1, buffer=b"{}") for n in range(8)]
     before = threading.active_count()
     with pytest.raises(pool.ListEndedError):
-        pool._Run([cast(pool._Worker, worker)], tmp_path).decode(windows)
+        pool.WindowDistribution([cast(workers.Worker, worker)], tmp_path).decode(windows)
     assert threading.active_count() == before

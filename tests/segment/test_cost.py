@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from tests.support.architectures import ARCHITECTURES, dense
-from traceanalyzer.read import Source, TraceMetadata
-from traceanalyzer.read.schema import EVENT_SCHEMA
+from traceanalyzer.read import TraceMetadata, TraceSource
+from traceanalyzer.read.event_schema import EVENT_SCHEMA
 from traceanalyzer.segment import segmentation
 from traceanalyzer.segment.block_borders import StepLayout, tail_end
 from traceanalyzer.segment.blocks import find_blocks
@@ -111,7 +111,7 @@ def trace_of(names: list[str], steps: int) -> Trace:
     events = events.with_columns(pid=pl.lit("1"), tid=pl.lit("1"), stream=pl.lit(7))
     missing = [pl.lit(None).alias(name) for name in EVENT_SCHEMA if name not in events.columns]
     columns = [pl.col(name).cast(dtype) for name, dtype in EVENT_SCHEMA.items()]
-    metadata = TraceMetadata(source=Source("made.json", 0, "json", None, len(events)), base_ns=0)
+    metadata = TraceMetadata(source=TraceSource("made.json", 0, "json", None, len(events)), base_ns=0)
     return Trace(metadata, events.with_columns(missing).select(columns).lazy())
 
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from traceanalyzer.cli.main import cli
 from traceanalyzer.commands.tune.compile import compilation, compile_worker, screen
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts
-from traceanalyzer.commands.tune.measure.process import Worker
 from traceanalyzer.hardware.assembly import Assembly, Instructions
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import find_target
+from traceanalyzer.workers import Worker
 
 PROBLEM, TARGET = Problem(16, 64, 64), find_target("sm_90")
 CONFIGS = (Config(16, 16, 32), Config(16, 32, 32), Config(16, 64, 32))
@@ -31,8 +31,7 @@ def test_a_compilation_that_takes_too_long_is_told_from_one_that_fails() -> None
 
 def test_an_interrupted_screen_kills_what_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "compiling.py").write_text(
-        "import time\n"
-        "from traceanalyzer.commands.tune.measure.process import serve\nserve(lambda question: time.sleep(60))\n"
+        "import time\nfrom traceanalyzer.workers import serve\ndef main(): serve(lambda question, _: time.sleep(60))\n"
     )
     workers: list[Worker] = []
     threads: list[threading.Thread] = []

@@ -90,7 +90,8 @@ def open_inputs(paths: Iterable[str], *, no_cache: bool = False, output: Path | 
 
 def _refuse_pipe_twice(paths: Sequence[str]) -> None:
     """Stop with a usage error, before anything is read, where a pipe is named twice: it gives its bytes once."""
-    from traceanalyzer.read.pipes import READ_ONCE, named_twice
+    from traceanalyzer.read.input_path import named_twice
+    from traceanalyzer.read.pipes import READ_ONCE
 
     context = click.get_current_context(silent=True)
     named = [] if context is None else [text for each in context.command.params for text in _paths_of(each, context)]

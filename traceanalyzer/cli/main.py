@@ -82,8 +82,13 @@ def main() -> None:
     _open_closed_stderr()
     _clean_up_when_terminated()
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+        if not isinstance(stream, TextIOWrapper):
+            continue
+        if stream.encoding.lower().replace("-", "") != "utf8":
             import_module("traceanalyzer.show.plain").make_plain(stream)
+        else:
+            # Halves of characters, of which names of files can be made, are written out.
+            stream.reconfigure(errors="backslashreplace")
     try:
         cli()
     except BrokenPipeError:

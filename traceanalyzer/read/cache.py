@@ -17,9 +17,9 @@ from typing import BinaryIO
 import msgspec
 
 from traceanalyzer.problems import TraceError, TraceWarning
-from traceanalyzer.read.metadata import Source
-from traceanalyzer.read.schema import SCHEMA_VERSION
-from traceanalyzer.read.scratch import Scratch
+from traceanalyzer.read.event_schema import SCHEMA_VERSION
+from traceanalyzer.read.metadata import TraceSource
+from traceanalyzer.read.scratch import Scratch, check_readable
 from traceanalyzer.read.store import Store
 
 ENTRY_FILE = "entry.json"
@@ -38,7 +38,7 @@ class Entry(msgspec.Struct):
 
     path: str
     stores: list[str]
-    skipped: list[Source]
+    skipped: list[TraceSource]
     warnings: list[TraceWarning]
 
 
@@ -47,7 +47,7 @@ class Loaded:
     """An entry with its stores open."""
 
     stores: tuple[Store, ...]
-    skipped: tuple[Source, ...]
+    skipped: tuple[TraceSource, ...]
     warnings: tuple[TraceWarning, ...]
 
 
@@ -67,6 +67,7 @@ class Cache:
         import platformdirs
 
         directory = Path(platformdirs.user_cache_dir("traceanalyzer")) / f"v{SCHEMA_VERSION}"
+        check_readable(directory)
         (directory / "index").mkdir(parents=True, exist_ok=True)
         if not os.access(directory, os.W_OK | os.X_OK):
             raise PermissionError(13, "Permission denied", str(directory))
@@ -89,7 +90,7 @@ class Cache:
         return key
 
     def load(self, key: str, path: str) -> Loaded | None:
-        """Return the entry of a key, or null where there is none; one that is damaged is removed."""
+        """Return the entry of a key, or None where there is none; one that is damaged is removed."""
         loaded = load_entry(self.directory / key, path)
         if loaded is None:
             shutil.rmtree(self.directory / key, ignore_errors=True)

@@ -117,12 +117,12 @@ class Plain:
         return self._head[:size]
 
     def kind(self) -> str | None:
-        """Return what the first bytes are: a compression, an archive, or null for anything else."""
+        """Return what the first bytes are: a compression, an archive, or None for anything else."""
         head = self.peek(512)
         return next((name for magic, at, name in MAGIC if head[at : at + len(magic)] == magic), None)
 
     def peel(self) -> str | None:
-        """Undo every layer of compression; return ``zip``, ``tar`` or null for what is inside."""
+        """Undo every layer of compression; return ``zip``, ``tar`` or None for what is inside."""
         while (kind := self.kind()) is not None and kind not in {"zip", "tar"}:
             if len(self.layers) >= MAX_LAYERS:
                 raise TraceError(self.path, f"compressed more than {MAX_LAYERS} times over")
@@ -255,10 +255,10 @@ def _zstd(path: str) -> Any:
     """Return a zstd decompressor from whichever package is there."""
     for module in ("compression.zstd", "backports.zstd"):
         try:
-            found = __import__(module, fromlist=["ZstdDecompressor"])
+            package = __import__(module, fromlist=["ZstdDecompressor"])
         except ImportError:
             continue
-        return found.ZstdDecompressor()
+        return package.ZstdDecompressor()
     try:
         zstandard: Any = __import__("zstandard")
     except ImportError:

@@ -16,7 +16,13 @@ import polars as pl
 from msgspec.structs import astuple
 
 from traceanalyzer.read import typed_columns as columns
-from traceanalyzer.read.dictionary import Dictionary, Labels
+from traceanalyzer.read.dictionary import Dictionary, EventLabels
+from traceanalyzer.read.event_schema import (
+    DEVICE_CATEGORIES,
+    EVENT_SCHEMA,
+    group_of,
+    today,
+)
 from traceanalyzer.read.event_struct import (
     ARGS_OF_GROUP,
     EXTRA_KEYS,
@@ -36,12 +42,7 @@ from traceanalyzer.read.event_struct import (
     Extra,
 )
 from traceanalyzer.read.json_borders import border_like
-from traceanalyzer.read.schema import (
-    DEVICE_CATEGORIES,
-    EVENT_SCHEMA,
-    group_of,
-    today,
-)
+from traceanalyzer.read.loose_json import whole_characters
 
 EVENTS = msgspec.json.Decoder(list[Event])
 EXACT_EVENTS = msgspec.json.Decoder(list[ExactEvent])
@@ -107,7 +108,7 @@ def _decode_args(decoder: Any, texts: Iterable[msgspec.Raw]) -> list[Any]:
 
 
 def decode_text(
-    data: bytes, words: Vocabulary, *, exact: bool, first_index: int = 0, size: int | None = None
+    data: bytes, words: EventWords, *, exact: bool, first_index: int = 0, size: int | None = None
 ) -> Decoded:
     """Turn the text of events (with separators between them, without a list's brackets) into frames.
 
@@ -116,7 +117,7 @@ def decode_text(
         words: what was seen before; new labels are added.
         exact: keep times as written.
         first_index: index of the first event.
-        size: bytes of ``data`` that are the text; null for all.
+        size: bytes of ``data`` that are the text; None for all.
 
     Raises:
         msgspec.DecodeError, msgspec.ValidationError, RecursionError: not valid JSON, or not events as expected.
@@ -129,14 +130,14 @@ def decode_text(
         return _decode_lists([as_list(data, 0, end)], words, exact=exact, first_index=first_index)
 
 
-def _decode_lists(texts: Iterable[bytes], words: Vocabulary, *, exact: bool, first_index: int) -> Decoded:
+def _decode_lists(texts: Iterable[bytes], words: EventWords, *, exact: bool, first_index: int) -> Decoded:
     rows = _Rows(words, first_index)
     for text in texts:
         rows.add(_outline(text, exact=exact))
     return rows.decoded(exact=exact)
 
 
-def build(events: Sequence[Any], words: Vocabulary, *, exact: bool, first_index: int = 0) -> Decoded:
+def build(events: Sequence[Any], words: EventWords, *, exact: bool, first_index: int = 0) -> Decoded:
     """Turn decoded events into frames; ``first_index`` is the index of the first event.
 
     Raises:
@@ -154,8 +155,8 @@ def _chunks(data: bytes, size: int) -> Iterator[bytes]:
     """
     start, border = 0, border_like(data)
     while start < size:
-        found = border.search(data, start + CHUNK_BYTES, size)
-        end, following = (found.start() + 1, found.end()) if found else (size, size)
+        cut = border.search(data, start + CHUNK_BYTES, size)
+        end, following = (cut.start() + 1, cut.end()) if cut else (size, size)
         yield as_list(data, start, end)
         start = following
 
@@ -184,11 +185,11 @@ def _category(value: Any) -> str | None:
     return None if text is None else today(text)
 
 
-class Vocabulary:
+class EventWords:
     """What repeats in the events of a trace: their labels, JSON texts among their args, and names of kernels."""
 
     def __init__(self) -> None:
-        self.labels = Labels(_kind, (columns.label, _category, columns.label, columns.label, columns.label))
+        self.labels = EventLabels(_kind, (columns.label, _category, columns.label, columns.label, columns.label))
         self.json_texts = Dictionary(columns.json_text)
         self.kernels = Dictionary(columns.label)
 
@@ -211,7 +212,7 @@ class _Group:
 class _Rows:
     """Gathers events of one window."""
 
-    def __init__(self, words: Vocabulary, first_index: int) -> None:
+    def __init__(self, words: EventWords, first_index: int) -> None:
         words.begin()
         self._words = words
         self._first_index = first_index
@@ -269,23 +270,23 @@ class _Rows:
 
     def _frame(self, name: str, group: _Group, at: pl.Series, labels: pl.Series, *, exact: bool) -> pl.DataFrame:
         times = columns.times_from_text if exact else columns.times_from_floats
-        found = {
+        series = {
             "index": at.cast(pl.Int64) + self._first_index,
             "start_ns": times(group.starts),
             "dur_ns": times(group.durations),
         }
-        for label in Labels.FIELDS:
-            found[label] = self._words.labels.column(label, labels)
-        found |= _arg_columns(name, group.args, self._words, self._decoded)
+        for label in EventLabels.FIELDS:
+            series[label] = self._words.labels.column(label, labels)
+        series |= _arg_columns(name, group.args, self._words, self._decoded)
         if group.extras:
             texts = pl.Series([None], dtype=pl.String).new_from_index(0, at.len())
             texts = texts.scatter(list(group.extras), list(group.extras.values()))
-            found["extra"] = texts.cast(pl.Categorical())
-        names = [column for column in EVENT_SCHEMA if column in found]
-        return pl.DataFrame([found[column].alias(column) for column in (*names, *(["ph"] if name == PAIRS else []))])
+            series["extra"] = texts.cast(pl.Categorical())
+        names = [column for column in EVENT_SCHEMA if column in series]
+        return pl.DataFrame([series[column].alias(column) for column in (*names, *(["ph"] if name == PAIRS else []))])
 
 
-def _gather_args(group: _Group, name: str, texts: list[msgspec.Raw], words: Vocabulary) -> None:
+def _gather_args(group: _Group, name: str, texts: list[msgspec.Raw], words: EventWords) -> None:
     """Decode the args that events of a group can have; times of the same events must not have been added yet."""
     fields = ARGS_OF_GROUP[name]
     if not fields:
@@ -319,11 +320,11 @@ def _note_extras(group: _Group, rows: Sequence[int], texts: Sequence[msgspec.Raw
     before = len(group.starts)
     for row, args in zip(rows, _decode_args(EXTRAS, texts), strict=True):
         kept = ((key, bytes(value)) for key, value in zip(EXTRA_KEYS.values(), astuple(args), strict=True))
-        pairs = (f'"{key}": {raw.decode("utf-8", "replace")}' for key, raw in kept if raw != b"null")
+        pairs = (f'"{key}": {whole_characters(raw).decode("utf-8", "replace")}' for key, raw in kept if raw != b"null")
         group.extras[before + row] = "{" + ", ".join(pairs) + "}"
 
 
-def _arg_columns(group: str, args: dict[str, list[Any]], words: Vocabulary, decoded: Decoded) -> dict[str, pl.Series]:
+def _arg_columns(group: str, args: dict[str, list[Any]], words: EventWords, decoded: Decoded) -> dict[str, pl.Series]:
     """Return the columns of args that any event has."""
     series: dict[str, pl.Series] = {}
     for name, values in args.items():

@@ -16,7 +16,7 @@ def reading_warnings(reports: Sequence[WindowReport], events: int, cut_at: Place
     Args:
         reports: in the order of the file.
         events: how many were read.
-        cut_at: where the event list breaks off, or null where it is complete.
+        cut_at: where the event list breaks off, or None where it is complete.
     """
     warnings = []
     if cut_at is not None:
@@ -62,7 +62,7 @@ def placed(
 
     Args:
         warnings: with byte offsets.
-        restart: gives the text once more; null where lines were counted on the way.
+        restart: gives the text once more; None where lines were counted on the way.
         source: the file.
     """
     truncated = any(warning.code == "truncated" for warning in warnings)
@@ -80,15 +80,15 @@ def placed(
 
 def _lines(text: Iterable[bytes], offsets: Sequence[int]) -> dict[int, int]:
     """Return the 1-based line of each byte offset."""
-    found: dict[int, int] = {}
+    lines: dict[int, int] = {}
     waiting = list(offsets)
     start, line = 0, 1
     for block in text:
         while waiting and waiting[0] < start + len(block):
             at = waiting.pop(0)
-            found[at] = line + block.count(b"\n", 0, at - start)
+            lines[at] = line + block.count(b"\n", 0, at - start)
         if not waiting:
             break
         line += block.count(b"\n")
         start += len(block)
-    return found | dict.fromkeys(waiting, line)
+    return lines | dict.fromkeys(waiting, line)

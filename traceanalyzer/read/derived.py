@@ -49,12 +49,12 @@ class Derived:
 
     @classmethod
     def beside(cls, store: Store) -> Derived | None:
-        """Return those of a store; null for a temporary one, which no other command will see."""
+        """Return those of a store; None for a temporary one, which no other command will see."""
         temporary = any(part.startswith(PREFIX) for part in store.directory.parts)
         return None if temporary else cls(store.directory)
 
     def read(self, name: str, version: str) -> tuple[dict[str, pl.DataFrame], bytes] | None:
-        """Return the tables and the facts that ``write`` was given, or null where they are not there for this version.
+        """Return the tables and the facts that ``write`` was given, or None where they are not there for this version.
 
         Args:
             name: what was derived; the name of the file.

@@ -62,7 +62,7 @@ class TextColumn:
         return self._series[numbers]  # unlike gather() this makes no query of it, which would cost more than the work
 
 
-class Labels(dict[Any, int]):
+class EventLabels(dict[Any, int]):
     """(ph, cat, name, pid, tid) of an event -> its number; looking up new ones adds them.
 
     One look-up an event instead of five; few combinations occur.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import polars as pl
 
 from traceanalyzer.problems import TraceError
-from traceanalyzer.read.pool import WorkerError
+from traceanalyzer.workers import WorkerError
 
 
 @contextmanager

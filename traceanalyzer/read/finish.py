@@ -11,14 +11,14 @@ import polars as pl
 
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.read.defects import placed, reading_warnings
-from traceanalyzer.read.document import Document, Window
+from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, group_of
 from traceanalyzer.read.ids import replace_oversize
-from traceanalyzer.read.metadata import Source, TraceMetadata
+from traceanalyzer.read.metadata import TraceMetadata, TraceSource
 from traceanalyzer.read.pairs import join_pairs
 from traceanalyzer.read.rank_of_file import placement
 from traceanalyzer.read.sanitize import implausible_durations, stray_times
-from traceanalyzer.read.schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, group_of
 from traceanalyzer.read.store import Store, events_in, position
+from traceanalyzer.read.trace_text import TraceText, Window
 from traceanalyzer.read.window import (
     PartWriter,
     Place,
@@ -39,20 +39,20 @@ class Reading:
 
     Attributes:
         document: read to its end.
-        reports: one a window, any order.
+        reports: one per window, any order.
         cut_off: whether the event list ended before its closing bracket.
         directory: the store being written.
-        restart: gives the text once more, to find lines; null where it cannot be had twice.
+        restart: gives the text once more, to find lines; None where it cannot be had twice.
     """
 
-    document: Document
+    document: TraceText
     reports: list[WindowReport]
     cut_off: bool
     directory: Path
     restart: Callable[[], Iterable[bytes]] | None
 
 
-def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]) -> Store:
+def finish(reading: Reading, source: TraceSource, compression: Sequence[TraceWarning]) -> Store:
     """Complete a store.
 
     Raises:
@@ -96,7 +96,7 @@ def finish(reading: Reading, source: Source, compression: Sequence[TraceWarning]
 
 
 def _cut_at(reading: Reading) -> Place | None:
-    """Return where the event list breaks off, or null where it is complete."""
+    """Return where the event list breaks off, or None where it is complete."""
     if not reading.cut_off:
         return None
     last = max(reading.reports, key=lambda report: report.number)
@@ -116,7 +116,7 @@ def _window_starts(reports: Sequence[WindowReport]) -> tuple[int, ...]:
 def _rejoined(reports: Sequence[WindowReport], writer: PartWriter) -> list[WindowReport]:
     """Read events that the cut between two windows went through (a cut can only be guessed at)."""
     by_number = {report.number: report for report in reports}
-    found = []
+    rejoined = []
     for report in reports:
         following = by_number.get(report.number + 2)
         if report.tail is None or following is None or following.head is None:
@@ -127,8 +127,8 @@ def _rejoined(reports: Sequence[WindowReport], writer: PartWriter) -> list[Windo
         if joined.events and not joined.lost:
             report.lost.pop()
             following.lost.pop(0)
-            found.append(joined)
-    return found
+            rejoined.append(joined)
+    return rejoined
 
 
 def _pair_warnings(directory: Path, writer: PartWriter) -> list[TraceWarning]:
@@ -217,7 +217,7 @@ def _base(store: Store, path: str, reports: Sequence[WindowReport], *, damaged: 
     raise TraceError(path, f"no events to analyse: {why}")
 
 
-def _metadata(root: dict[str, Any], source: Source, base: int, reports: Sequence[WindowReport]) -> TraceMetadata:
+def _metadata(root: dict[str, Any], source: TraceSource, base: int, reports: Sequence[WindowReport]) -> TraceMetadata:
     distributed = root.get("distributedInfo")
     distributed = distributed if isinstance(distributed, dict) else {}
     placed = placement(source.path, distributed)

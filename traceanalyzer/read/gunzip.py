@@ -33,7 +33,7 @@ class Gunzip:
     Args:
         below: the compressed data.
         damage: who is told.
-        source: where the same data can be read again; null where they cannot, as of a pipe.
+        source: where the same data can be read again; None where they cannot, as of a pipe.
     """
 
     def __init__(self, below: Iterator[bytes], damage: Damage, source: BinaryIO | None) -> None:

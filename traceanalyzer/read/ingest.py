@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -16,9 +15,6 @@ from traceanalyzer.read import (
     pipes,
     remote,
 )
-from traceanalyzer.read import (
-    rank_of_file as ranks,
-)
 from traceanalyzer.read.cache import (
     Cache,
     Entry,
@@ -28,13 +24,15 @@ from traceanalyzer.read.cache import (
 )
 from traceanalyzer.read.container import Plain
 from traceanalyzer.read.failures import named_in_errors
-from traceanalyzer.read.metadata import Source
+from traceanalyzer.read.input_path import InputPath, input_path, named_twice, size_of
+from traceanalyzer.read.metadata import TraceSource
 from traceanalyzer.read.output import write_output
 from traceanalyzer.read.pool import WorkerPool
+from traceanalyzer.read.rank_of_file import set_warnings
 from traceanalyzer.read.scratch import Scratch
-from traceanalyzer.read.store import METADATA_FILE, Store
+from traceanalyzer.read.store import Store
 from traceanalyzer.read.streaming import NoTraceError, Progress, read_trace
-from traceanalyzer.read.worker import peak_memory
+from traceanalyzer.workers import peak_memory
 
 EMPTY = "the file is empty (0 bytes)"
 
@@ -61,22 +59,22 @@ class IngestResult:
     """What came of the paths a user gave.
 
     Attributes:
-        stores: one a rank trace, in order of the paths.
+        stores: one per rank's trace, in order of the paths.
         sources: every file looked at, those without a trace too.
         warnings: about the input as a whole; those about one trace are in its metadata.
         effort: what it took.
     """
 
     stores: tuple[Store, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[TraceSource, ...]
     warnings: tuple[TraceWarning, ...]
     effort: Effort
 
 
 @dataclass
-class _Found:
+class _Gathered:
     stores: list[Store] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[TraceSource] = field(default_factory=list)
     warnings: list[TraceWarning] = field(default_factory=list)
     errors: list[TraceError] = field(default_factory=list)
 
@@ -85,6 +83,12 @@ class _Found:
         self.sources += [store.metadata.source for store in loaded.stores]
         self.sources += loaded.skipped
         self.warnings += loaded.warnings
+
+    def skip(self, source: TraceSource, error: TraceError | None = None) -> None:
+        """Note a file without a usable trace, and the error where the user is to be told of it."""
+        self.sources.append(source)
+        if error is not None:
+            self.errors.append(error)
 
 
 def ingest(
@@ -95,7 +99,7 @@ def ingest(
     progress: Progress | None = None,
     processes: int | None = None,
 ) -> IngestResult:
-    """Read traces and return their stores, one a rank.
+    """Read traces and return their stores, one per rank.
 
     Args:
         paths: files (plain or compressed), directories, archives, stores written earlier, URLs, and pipes (``-`` is
@@ -103,113 +107,120 @@ def ingest(
         output: directory to write the store to (or, for several traces, one store in each directory below it).
         cache: whether to use and fill the user's cache; without, stores are temporary and vanish at exit.
         progress: called with the bytes read and their total.
-        processes: how many worker processes large traces may use; null chooses by the machine, 0 uses none.
+        processes: how many worker processes large traces may use; None chooses by the machine, 0 uses none.
 
     Raises:
         TraceError: no path holds a trace that can be used, a pipe is named twice, or the output cannot be written.
     """
-    twice = pipes.named_twice(paths)
+    twice = named_twice(paths)
     if twice is not None:
         raise TraceError(twice, f"{pipes.READ_ONCE}, but it is named twice")
-    found = _Found()
+    given = [input_path(path) for path in paths]
+    gathered = _Gathered()
     began = time.perf_counter()
     with WorkerPool(processes) as pool:
-        run = _Run(_open_cache(found) if cache else None, pool, progress, _total_bytes(paths) if progress else None)
-        for path in paths:
-            run.path(os.fspath(path), found)
-        if not found.stores:
-            raise nothing_found(paths, found.errors, found.sources)
-        found.warnings += [
-            TraceWarning("skipped_file", f"{error.path} was skipped: {error.reason}", source=error.path)
-            for error in found.errors
-        ]
-        if asks_for_ranks(paths, len(found.stores)):
-            found.warnings += ranks.set_warnings([store.metadata for store in found.stores])
-        stores = tuple(found.stores) if output is None else write_output(found.stores, output)
+        run = IngestRun(gathered, _open_cache(gathered) if cache else None, pool)
+        if progress is not None:
+            run.show(progress, _total_bytes(given))
+        for each in given:
+            run.read(each)
+        if not gathered.stores:
+            raise nothing_found(given, gathered.errors, gathered.sources)
+        gathered.warnings += [skipped_file(error) for error in gathered.errors]
+        if asks_for_ranks(given, len(gathered.stores)):
+            gathered.warnings += set_warnings([store.metadata for store in gathered.stores])
+        stores = tuple(gathered.stores) if output is None else write_output(gathered.stores, output)
         effort = Effort(time.perf_counter() - began, run.text_bytes, peak_memory() + pool.peak_bytes, pool.running)
-        return IngestResult(stores, tuple(found.sources), tuple(found.warnings), effort)
+        return IngestResult(stores, tuple(gathered.sources), tuple(gathered.warnings), effort)
 
 
-def asks_for_ranks(paths: Sequence[str], stores: int) -> bool:
+def skipped_file(error: TraceError) -> TraceWarning:
+    """Return the warning that stands for an error where other files could be read."""
+    return TraceWarning("skipped_file", f"{error.path} was skipped: {error.reason}", source=error.path)
+
+
+def asks_for_ranks(paths: Sequence[InputPath], stores: int) -> bool:
     """Whether the input is meant to be the ranks of a job, so that gaps among them are worth a word."""
-    folders = (Path(path) for path in paths if Path(path).is_dir())
-    return len(paths) > 1 or stores > 1 or any(not (folder / METADATA_FILE).exists() for folder in folders)
+    return len(paths) > 1 or stores > 1 or any(path.kind == "folder" for path in paths)
 
 
-def _open_cache(found: _Found) -> Cache | None:
+def _open_cache(gathered: _Gathered) -> Cache | None:
     try:
         return Cache.open()
     except OSError as error:
         message = f"the cache cannot be used ({error.strerror or error}): the trace is read anew each time"
-        found.warnings.append(TraceWarning("no_cache", message))
+        gathered.warnings.append(TraceWarning("no_cache", message))
         return None
 
 
-def nothing_found(paths: Sequence[str], errors: Sequence[TraceError], sources: Sequence[Source]) -> TraceError:
+def nothing_found(
+    paths: Sequence[InputPath], errors: Sequence[TraceError], sources: Sequence[TraceSource]
+) -> TraceError:
     """Return the error for input without any usable trace."""
     if errors:
         first, more = errors[0], len(errors) - 1
         return TraceError(first.path, f"{first.reason} (and {more} more)") if more else first
     reasons = sorted({source.skipped for source in sources if source.skipped})
     why = f": {'; '.join(reasons[:3])}" if reasons else ""
-    return TraceError(", ".join(paths) or "input", f"no trace found{why}")
+    return TraceError(", ".join(path.shown for path in paths) or "input", f"no trace found{why}")
 
 
-class _Run:
-    """One call of ``ingest``."""
+class IngestRun:
+    """One call of ``ingest``.
 
-    def __init__(self, cache: Cache | None, pool: WorkerPool, progress: Progress | None, total: int | None) -> None:
+    Args:
+        gathered: takes what is read.
+        cache: where entries are kept; None for temporary ones.
+        pool: workers that may be used.
+
+    Attributes:
+        text_bytes: of decompressed text decoded so far.
+    """
+
+    def __init__(self, gathered: _Gathered, cache: Cache | None, pool: WorkerPool) -> None:
         self.text_bytes = 0
+        self._gathered = gathered
         self._cache = cache
         self._pool = pool
-        self._progress = progress
-        self._total = total
+        self._progress: Progress | None = None
+        self._total: int | None = None
         self._before = 0
 
-    def path(self, path: str, found: _Found) -> None:
+    def show(self, progress: Progress, total: int | None) -> None:
+        """Call ``progress`` with the bytes read and their total."""
+        self._progress, self._total = progress, total
+
+    def read(self, given: InputPath) -> None:
         """Read one path as given."""
         try:
-            if pipes.is_pipe(path):
-                self._attempt(path, found, lambda: self._pipe(path))
+            if given.kind == "url":
+                for name, size, opener in remote.files(given.path):
+                    self._attempt(InputPath(name, "url"), lambda: self._stream(name, size, opener))  # noqa: B023
                 return
-            if remote.is_remote(path):
-                for name, size, opener in remote.files(path):
-                    self._attempt(name, found, lambda: self._stream(name, size, opener))  # noqa: B023
-                return
-            if not Path(path).is_dir():
-                self._file(path, found, chosen=True)
-                return
-            if (Path(path) / METADATA_FILE).exists():
-                found.take(_store(path))
-                return
-            for name, is_store in inputs.directory_entries(path):
-                if is_store:
-                    found.take(_store(name))
-                else:
-                    self._file(name, found, chosen=False)
+            for each in given.entries():
+                self._entry(each, chosen=given.kind != "folder")
         except TraceError as error:
-            found.errors.append(error)
+            self._gathered.errors.append(error)
 
-    def _file(self, path: str, found: _Found, *, chosen: bool) -> None:
-        reason = None if chosen else inputs.by_name(path)
-        if reason is not None:
-            found.sources.append(Source(path, size_of(path), "unknown", None, 0, skipped=reason))
-            return
-        self._attempt(path, found, lambda: self._local(path), chosen=chosen)
+    def _entry(self, entry: InputPath, *, chosen: bool) -> None:
+        if entry.kind == "store":
+            self._gathered.take(_store(entry))
+        elif entry.kind == "pipe":
+            self._attempt(entry, lambda: self._pipe(entry.path))
+        elif (reason := None if chosen else inputs.by_name(entry.path)) is not None:
+            self._gathered.skip(without_trace(entry, reason))
+        else:
+            self._attempt(entry, lambda: self._local(entry.path), chosen=chosen)
 
-    def _attempt(self, path: str, found: _Found, read: Callable[[], Loaded], *, chosen: bool = True) -> None:
+    def _attempt(self, entry: InputPath, read: Callable[[], Loaded], *, chosen: bool = True) -> None:
         """Read one file; a file that cannot be used is noted, and the others are still read."""
         try:
-            found.take(read())
-            self._before += size_of(path)
+            self._gathered.take(read())
+            self._before += entry.size
             self._report(0)
-        except NoTraceError as error:
-            found.sources.append(_skipped(error))
-            if chosen:
-                found.errors.append(error)
         except TraceError as error:
-            found.sources.append(_skipped(error))
-            found.errors.append(error)
+            tells = chosen or not isinstance(error, NoTraceError)
+            self._gathered.skip(_skipped(error), error if tells else None)
 
     def _local(self, path: str) -> Loaded:
         status = inputs.check_file(path)
@@ -219,7 +230,7 @@ class _Run:
             if self._cache is None:
                 return self._build(plain, status.st_size, None)
             key = self._cache.key(path, status, plain.source)
-            loaded = self._cache.load(key, path)
+            loaded = self._cache.load(key, plain.path)
             if loaded is not None:
                 return loaded
             return self._build(plain, status.st_size, key)
@@ -245,8 +256,8 @@ class _Run:
 
         Args:
             plain: the file, at its start.
-            size: bytes as stored; null where they are not known beforehand.
-            key: of the entry; null for a temporary directory.
+            size: bytes as stored; None where they are not known beforehand.
+            key: of the entry; None for a temporary directory.
         """
         scratch = _scratch(self._cache, plain.path) if key is not None else _temporary()
         try:
@@ -270,20 +281,20 @@ class _Run:
     def _read_all(self, plain: Plain, size: int, directory: Path) -> Entry:
         entry = Entry(plain.path, [], [], [])
         errors: list[TraceError] = []
-        for found in inputs.traces_in(plain, size, chosen=True):
-            entry.warnings += found.problems
-            if found.plain is None:
-                entry.skipped.append(Source(found.path, found.size, "unknown", None, 0, skipped=found.skipped))
+        for stream in inputs.traces_in(plain, size, chosen=True):
+            entry.warnings += stream.problems
+            if stream.plain is None:
+                entry.skipped.append(TraceSource(stream.path, stream.size, "unknown", None, 0, skipped=stream.skipped))
                 continue
             target = directory / str(len(entry.stores))
             target.mkdir()
             try:
-                store = read_trace(found.plain, found.size, target, self._pool, before=self.text_bytes)
+                store = read_trace(stream.plain, stream.size, target, self._pool, before=self.text_bytes)
                 self.text_bytes += store.metadata.text_bytes
             except TraceError as error:
                 shutil.rmtree(target, ignore_errors=True)
                 errors.append(error)
-                entry.skipped.append(replace(_skipped(error), bytes=found.size))
+                entry.skipped.append(replace(_skipped(error), bytes=stream.size))
             else:
                 entry.stores.append(target.name)
         if not entry.stores:
@@ -294,35 +305,25 @@ class _Run:
         return entry
 
 
-def _skipped(error: TraceError) -> Source:
-    return Source(error.path, size_of(error.path), "unknown", None, 0, skipped=error.reason)
+def without_trace(entry: InputPath, reason: str) -> TraceSource:
+    """Return a file that holds no trace that can be used."""
+    return TraceSource(entry.shown, entry.size, "unknown", None, 0, skipped=reason)
 
 
-def size_of(path: str) -> int:
-    """Return a file's size, 0 for what is no file."""
-    try:
-        return Path(path).stat().st_size if path != pipes.STANDARD_INPUT and Path(path).is_file() else 0
-    except (OSError, ValueError):
-        return 0
+def _skipped(error: TraceError) -> TraceSource:
+    return TraceSource(error.path, size_of(error.path), "unknown", None, 0, skipped=error.reason)
 
 
-def _total_bytes(paths: Sequence[str]) -> int | None:
-    """Return how many bytes there are to read, or null where that is not known beforehand."""
-    if any(remote.is_remote(path) or pipes.is_pipe(path) for path in paths):
+def _total_bytes(paths: Sequence[InputPath]) -> int | None:
+    """Return how many bytes there are to read, or None where that is not known beforehand."""
+    if any(path.kind in {"pipe", "url"} for path in paths):
         return None
-    names = [name for path in paths for name in _files(path)]
-    return sum(size_of(name) for name in names if inputs.by_name(name) is None)
+    return sum(entry.size for path in paths for entry in path.entries() if inputs.by_name(entry.path) is None)
 
 
-def _files(path: str) -> list[str]:
-    if not Path(path).is_dir():
-        return [path]
-    return [name for name, is_store in inputs.directory_entries(path) if not is_store]
-
-
-def _store(path: str) -> Loaded:
-    store = Store.read(Path(path))
-    source = replace(store.metadata.source, path=path, format="store")
+def _store(place: InputPath) -> Loaded:
+    store = Store.read(Path(place.path))
+    source = replace(store.metadata.source, path=place.shown, format="store")
     return Loaded((replace(store, metadata=replace(store.metadata, source=source)),), (), ())
 
 

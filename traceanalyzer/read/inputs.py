@@ -1,43 +1,42 @@
-"""Paths as given -> the traces that lie there: files, directories, archives and URLs are walked, nothing unpacked."""
+"""A file -> the traces in it: archives are walked, nothing is unpacked."""
 
 from __future__ import annotations
 
 import os
 import stat
+import struct
 import tarfile
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
 
-from traceanalyzer.problems import TraceError, TraceWarning
-from traceanalyzer.read import pipes
+from traceanalyzer.problems import TraceError, TraceWarning, whole_text
 from traceanalyzer.read.container import Plain, PlainReader
+from traceanalyzer.read.input_path import STANDARD_INPUT
+from traceanalyzer.read.pipes import READ_ONCE
 from traceanalyzer.read.rank_of_file import FRONT_END, GRAPH_CAPTURE, GRAPH_CAPTURE_FOLDER
-from traceanalyzer.read.store import METADATA_FILE
 from traceanalyzer.read.zip_rescue import zip_members_without_directory
 
 MAX_NESTING = 3
 STEP_BYTES = 4096
 MAX_MEMBERS = 10_000
-MAX_FILES = 100_000
 MAX_SPOOLED_BYTES = 16 << 30
 SIDE_FILES = (".txt", ".log", ".md", ".csv", ".py", ".yaml", ".yml", ".toml", ".html", ".png", ".svg", ".pdf", ".sh")
 """Names of files that lie beside traces; they are skipped unless their first bytes say otherwise."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A stream that may be a trace, or the reason why it is none.
+class TraceStream:
+    """A stream that may be a trace, or the reason why it is not.
 
     Attributes:
         path: as shown to the user, ``archive!member`` for members.
         size: bytes as stored.
-        plain: positioned at the start of the text, or null when skipped.
+        plain: positioned at the start of the text, or None when skipped.
         skipped: why.
         problems: of the archive it lies in.
     """
@@ -53,10 +52,10 @@ def check_file(path: str) -> os.stat_result:
     """Return the status of a file that can be read more than once.
 
     Raises:
-        TraceError: it cannot be read, or is no regular file.
+        TraceError: it cannot be read, or is not a regular file.
     """
-    if path == pipes.STANDARD_INPUT:
-        raise TraceError(path, f"cannot be read as a file: {pipes.READ_ONCE}, so save it to a file first")
+    if path == STANDARD_INPUT:
+        raise TraceError(path, f"cannot be read as a file: {READ_ONCE}, so save it to a file first")
     try:
         status = Path(path).stat()
     except (OSError, ValueError) as error:
@@ -83,36 +82,6 @@ def _os_reason(error: OSError | ValueError) -> str:
     return str(error)
 
 
-def directory_entries(path: str) -> Iterator[tuple[str, bool]]:
-    """Yield what lies below a directory in order of name: (file, False), and (directory of a store, True).
-
-    Links to directories are not followed, and hidden files are left out.
-    """
-    count = 0
-    for folder, folders, files in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if METADATA_FILE in files:
-            folders.clear()
-            yield folder, True
-            continue
-        for name in sorted(files):
-            full = str(Path(folder) / name)
-            if name.startswith(".") or not _may_be_file(full):
-                continue
-            count += 1
-            if count > MAX_FILES:
-                raise TraceError(path, f"more than {MAX_FILES} files in it: name the trace's own directory")
-            yield full, False
-
-
-def _may_be_file(path: str) -> bool:
-    """Whether it is a file; true too where that cannot be told, so that reading it says why."""
-    try:
-        return Path(path).is_file()
-    except OSError:
-        return True
-
-
 def by_name(path: str) -> str | None:
     """Return why a file found in a directory or an archive holds no trace, as far as its name tells."""
     name = path.rsplit("/", 1)[-1]
@@ -134,12 +103,12 @@ def opened(path: str, on_read: Callable[[int], None] | None = None) -> Iterator[
     """
     try:
         with Path(path).open("rb") as file:
-            yield Plain(path, file, on_read)
+            yield Plain(whole_text(path), file, on_read)
     except OSError as error:
         raise TraceError(path, _os_reason(error)) from error
 
 
-def traces_in(plain: Plain, size: int, *, chosen: bool, nesting: int = 0) -> Iterator[Found]:
+def traces_in(plain: Plain, size: int, *, chosen: bool, nesting: int = 0) -> Iterator[TraceStream]:
     """Yield what may be traces in a stream: itself, or the members of the archive it is.
 
     Each must be read before the next is asked for.
@@ -153,7 +122,7 @@ def traces_in(plain: Plain, size: int, *, chosen: bool, nesting: int = 0) -> Ite
     reason = None if chosen else by_name(plain.path)
     kind = None if reason else plain.peel()
     if reason or kind is None:
-        yield Found(plain.path, size, None if reason else plain, reason)
+        yield TraceStream(plain.path, size, None if reason else plain, reason)
         return
     if nesting >= MAX_NESTING:
         raise TraceError(plain.path, f"archives are nested more than {MAX_NESTING} deep")
@@ -169,15 +138,21 @@ def _unsafe(name: str) -> bool:
     return path.is_absolute() or ".." in path.parts or (len(name) > 1 and name[1] == ":")
 
 
-def _refused(path: str, size: int, why: str) -> Found:
-    return Found(path, size, None, why, (TraceWarning("skipped_member", f"{path} was not read: {why}"),))
+def _refused(path: str, size: int, why: str) -> TraceStream:
+    return TraceStream(path, size, None, why, (TraceWarning("skipped_member", f"{path} was not read: {why}"),))
 
+
+DAMAGED_ZIP = (
+    *(zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError),
+    *(OSError, ValueError, OverflowError, struct.error),
+)
+"""What the library raises for archives that are damaged or that it cannot read."""
 
 UNSAFE = "its name is absolute or leads out of the archive"
 LINK = "it is a link or special file"
 
 
-def _tar_members(plain: Plain, nesting: int) -> Iterator[Found]:
+def _tar_members(plain: Plain, nesting: int) -> Iterator[TraceStream]:
     count = 0
     try:
         with tarfile.open(fileobj=cast(IO[bytes], PlainReader(plain)), mode="r|") as archive:
@@ -194,7 +169,7 @@ def _tar_members(plain: Plain, nesting: int) -> Iterator[Found]:
                     yield _refused(path, member.size, UNSAFE)
                 elif (file := archive.extractfile(member)) is not None:
                     yield from traces_in(_member(path, file), member.size, chosen=False, nesting=nesting + 1)
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError) as error:
         yield _damaged_archive(plain, "tar", error)
 
 
@@ -203,15 +178,15 @@ def _check_count(count: int, path: str) -> None:
         raise TraceError(path, f"more than {MAX_MEMBERS} members in the archive")
 
 
-def _damaged_archive(plain: Plain, kind: str, error: Exception) -> Found:
+def _damaged_archive(plain: Plain, kind: str, error: Exception) -> TraceStream:
     why = f"the {kind} archive is damaged or incomplete: {error}"
-    return Found(plain.path, 0, None, why, (TraceWarning("damaged_archive", why),))
+    return TraceStream(plain.path, 0, None, why, (TraceWarning("damaged_archive", why),))
 
 
-def _zip_members(plain: Plain, file: BinaryIO, nesting: int) -> Iterator[Found]:
+def _zip_members(plain: Plain, file: BinaryIO, nesting: int) -> Iterator[TraceStream]:
     try:
         archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError) as error:
+    except DAMAGED_ZIP as error:
         yield _damaged_archive(plain, "zip", error)
         file.seek(0)
         for name, stored in zip_members_without_directory(file):
@@ -227,7 +202,7 @@ def _zip_members(plain: Plain, file: BinaryIO, nesting: int) -> Iterator[Found]:
                 yield from _zip_member(plain, archive, member, nesting)
 
 
-def _zip_member(plain: Plain, archive: zipfile.ZipFile, member: zipfile.ZipInfo, nesting: int) -> Iterator[Found]:
+def _zip_member(plain: Plain, archive: zipfile.ZipFile, member: zipfile.ZipInfo, nesting: int) -> Iterator[TraceStream]:
     path, size = f"{plain.path}!{member.filename}", member.compress_size
     if _unsafe(member.filename):
         yield _refused(path, size, UNSAFE)
@@ -236,11 +211,11 @@ def _zip_member(plain: Plain, archive: zipfile.ZipFile, member: zipfile.ZipInfo,
     elif member.flag_bits & 1:
         yield _refused(path, size, "it is encrypted: unpack it first")
     elif reason := by_name(path):
-        yield Found(path, size, None, reason)
+        yield TraceStream(path, size, None, reason)
     else:
         try:
             stream = archive.open(member)
-        except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
+        except DAMAGED_ZIP as error:
             yield _refused(path, size, f"it is damaged: {error}")
             return
         with stream:
@@ -266,8 +241,8 @@ class _Member:
         while size > 0 and self.damage is None:
             try:
                 part = self._stream.read(min(size, STEP_BYTES))
-            except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, zlib.error) as error:
-                self.damage = str(error)
+            except Exception as error:  # each compression has its own exceptions
+                self.damage = str(error) or type(error).__name__
                 break
             if not part:
                 break

@@ -27,7 +27,7 @@ def border_like(text: bytes) -> re.Pattern[bytes]:
 
 
 def list_end(text: bytes, limit: int) -> int | None:
-    """Return where the bracket is that ends the event list, before ``limit``, or null where the list goes on.
+    """Return where the bracket is that ends the event list, before ``limit``, or None where the list goes on.
 
     A bracket inside an event can look the same; it is told apart by whether everything before it is complete.
 
@@ -51,14 +51,14 @@ def list_end(text: bytes, limit: int) -> int | None:
     unmatched = closing(text, 0, limit, depth=1)
     if unmatched is not None and LIST_END.search(text, max(0, unmatched - 64), unmatched + 1):
         return unmatched
-    for found in LIST_END.finditer(text, 0, limit):
-        if b'"ph"' not in text[found.end() : found.end() + LOOKAHEAD]:
-            return found.end() - 1
+    for end in LIST_END.finditer(text, 0, limit):
+        if b'"ph"' not in text[end.end() : end.end() + LOOKAHEAD]:
+            return end.end() - 1
     return None
 
 
 def closing(text: bytes, start: int, limit: int, depth: int = 0) -> int | None:
-    """Return where the bracket is that brings the nesting back to none, or null where there is none.
+    """Return where the bracket is that brings the nesting back to none, or None where there is none.
 
     Args:
         text: JSON from ``start`` on.

@@ -9,17 +9,17 @@ from traceanalyzer.problems import TraceWarning
 
 
 @dataclass(frozen=True)
-class Source:
+class TraceSource:
     """One file of the input.
 
     Attributes:
         path: as given, with ``archive!member`` for a member of an archive.
         bytes: size on disk (of the member as stored, for archives).
         format: ``json``, ``store`` or ``unknown``.
-        compression: ``gzip``, ``zip``, ``tar`` ... or null.
+        compression: ``gzip``, ``zip``, ``tar`` ... or None.
         events: events read from it.
-        recovered_events: events saved from a damaged file; null when it was sound.
-        skipped: why the file holds no trace, or null.
+        recovered_events: events saved from a damaged file; None when it was sound.
+        skipped: why the file holds no trace, or None.
     """
 
     path: str
@@ -30,7 +30,7 @@ class Source:
     recovered_events: int | None = None
     skipped: str | None = None
 
-    def renamed(self, old: str, new: str) -> Source:
+    def renamed(self, old: str, new: str) -> TraceSource:
         """Return the same source with its path as given now."""
         return replace(self, path=new + self.path[len(old) :]) if self.path.startswith(old) else self
 
@@ -42,13 +42,13 @@ class TraceMetadata:
     Attributes:
         source: the file the trace came from.
         base_ns: start of the earliest event in the file's own clock; event times are relative to it.
-        base_time_ns: the file's ``baseTimeNanoseconds`` (added to the file clock gives Unix time), or null.
-        device_properties: the file's ``deviceProperties``, one mapping a GPU.
+        base_time_ns: the file's ``baseTimeNanoseconds`` (added to the file clock gives Unix time), or None.
+        device_properties: the file's ``deviceProperties``, one mapping per GPU.
         distributed: the file's ``distributedInfo``, or an empty mapping.
-        rank: from distributedInfo or the file name; null when neither tells.
-        rank_source: ``trace``, ``filename`` or null.
-        world_size: from distributedInfo; null when unknown.
-        parallel: dp, pp, tp, ep (and dcp) ranks that the file name tells, or null.
+        rank: from distributedInfo or the file name; None when neither tells.
+        rank_source: ``trace``, ``filename`` or None.
+        world_size: from distributedInfo; None when unknown.
+        parallel: dp, pp, tp, ep (and dcp) ranks that the file name tells, or None.
         process_names, thread_names: labels from metadata events, by pid and by ``pid/tid``.
         properties: the remaining scalar keys at the file's root (versions, flags, trace id).
         oversize_ids: ids beyond 64 bit, as text, by the number that replaces them in the frames.
@@ -56,7 +56,7 @@ class TraceMetadata:
         warnings: what was odd about the file.
     """
 
-    source: Source
+    source: TraceSource
     base_ns: int
     base_time_ns: int | None = None
     device_properties: tuple[dict[str, Any], ...] = ()

@@ -10,7 +10,7 @@ from pathlib import Path
 from traceanalyzer.problems import TraceError
 from traceanalyzer.read.derived import SUFFIX
 from traceanalyzer.read.failures import named_in_errors
-from traceanalyzer.read.scratch import Scratch
+from traceanalyzer.read.scratch import Scratch, check_readable
 from traceanalyzer.read.store import METADATA_FILE, Store
 
 
@@ -24,6 +24,7 @@ def write_output(stores: Sequence[Store], output: Path) -> tuple[Store, ...]:
         why = "exists and holds what traceanalyzer did not write: choose another --output"
         raise TraceError(str(output), why)
     with named_in_errors(str(output)):
+        check_readable(output)
         output.parent.mkdir(parents=True, exist_ok=True)
         scratch = Scratch(output.parent)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceanalyzer.read.schema import EVENT_SCHEMA
+from traceanalyzer.read.event_schema import EVENT_SCHEMA
 
 
 def join_pairs(events: pl.DataFrame) -> tuple[pl.DataFrame, int, int]:

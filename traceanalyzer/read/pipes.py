@@ -5,56 +5,20 @@ A pipe gives its bytes once, forwards, and has neither a size nor an identity th
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from traceanalyzer.problems import TraceError
+from traceanalyzer.problems import TraceError, whole_text
 from traceanalyzer.read.container import Plain
-
-STANDARD_INPUT = "-"
+from traceanalyzer.read.input_path import STANDARD_INPUT
 
 PIPE_BYTES = 1 << 20
 """What a pipe may hold where the system allows it: who writes need not wait while a window is decoded."""
 
 READ_ONCE = "a pipe can be read only once"
-
-
-def is_pipe(path: str) -> bool:
-    """Whether a path is standard input or a named pipe (false where that cannot be told)."""
-    if path == STANDARD_INPUT:
-        return True
-    try:
-        return stat.S_ISFIFO(Path(path).stat().st_mode)
-    except (OSError, ValueError):
-        return False
-
-
-def named_twice(paths: Iterable[str]) -> str | None:
-    """Return the first path that is a pipe which an earlier path is, too; null where there is none."""
-    seen: set[tuple[int, int]] = set()
-    for path in filter(is_pipe, paths):
-        identity = _identity(path)
-        if identity in seen:
-            return path
-        seen.add(identity)
-    return None
-
-
-def _identity(path: str) -> tuple[int, int]:
-    """Return what two names of one pipe have in common."""
-    if path != STANDARD_INPUT:
-        status = Path(path).stat()
-        return status.st_dev, status.st_ino
-    try:
-        status = os.fstat(sys.stdin.fileno())
-    except (OSError, AttributeError, ValueError):  # closed, or replaced by an object without a file
-        return -1, -1
-    return status.st_dev, status.st_ino
 
 
 @contextmanager
@@ -69,7 +33,7 @@ def opened(path: str, on_read: Callable[[int], None] | None = None) -> Iterator[
         return
     try:
         with Path(path).open("rb") as file:
-            yield Plain(path, cast(BinaryIO, _Forwards(file)), on_read)
+            yield Plain(whole_text(path), cast(BinaryIO, _Forwards(file)), on_read)
     except OSError as error:
         raise TraceError(path, (error.strerror or str(error)).lower()) from error
 

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import os
 import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any
 
-import msgspec
-
-from traceanalyzer.read.document import Window
+from traceanalyzer.read.trace_text import Window
 from traceanalyzer.read.window import PartWriter, WindowDecoder, WindowReport
-from traceanalyzer.read.worker import (
-    Answer,
-    Task,
-    receive,
-    send,
-)
+from traceanalyzer.read.worker import WindowTask
+from traceanalyzer.workers import Worker, WorkerError
 
 MAX_PROCESSES = 4
 """More would only wait for the process that decompresses and cuts, and each takes memory."""
 
-PIPE_BYTES = 1 << 20
-START = "import sys; sys.path[:] = sys.argv[1:]; from traceanalyzer.read.worker import main; main()"
+MODULE = "traceanalyzer.read.worker"
 
 
 class ListEndedError(Exception):
     """The event list ended in a window that was not the last: read again with ``careful``."""
-
-
-class WorkerError(RuntimeError):
-    """A worker process could not do its work, or died."""
 
 
 class WorkerPool:
@@ -43,7 +30,7 @@ class WorkerPool:
 
     def __init__(self, processes: int | None = None) -> None:
         self._processes = _sensible() if processes is None else processes
-        self._workers: list[_Worker] | None = None
+        self._workers: list[Worker] | None = None
 
     @property
     def peak_bytes(self) -> int:
@@ -60,7 +47,7 @@ class WorkerPool:
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers or ():
-            worker.stop()
+            worker.close()
         self._workers = None
 
     def decode(self, windows: Iterable[Window], directory: Path) -> list[WindowReport]:
@@ -75,25 +62,44 @@ class WorkerPool:
             self._workers = _start(self._processes)
         if not self._workers:
             return decode_here(windows, directory, "p")
-        return _Run(self._workers, directory).decode(windows)
+        for worker in self._workers:
+            worker.start()
+        return WindowDistribution(self._workers, directory).decode(windows)
 
 
 def _sensible() -> int:
-    """Return how many workers suit the machine: one a core, but for the core that this process decodes on itself."""
+    """Return how many workers suit the machine: one per core, but for the core that this process decodes on itself."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores - 1, MAX_PROCESSES)
 
 
-def _start(processes: int) -> list[_Worker]:
+def _start(processes: int) -> list[Worker]:
     """Start workers; none where the system does not allow it."""
-    workers: list[_Worker] = []
+    environment = {"POLARS_MAX_THREADS": "1"}
+    workers = [Worker(MODULE, environment=environment, replaced=False) for _ in range(processes)]
     try:
-        workers.extend(_Worker() for _ in range(processes))
+        for worker in workers:
+            worker.start()
     except OSError:
         for worker in workers:
-            worker.stop()
+            worker.close()
         return []
     return workers
+
+
+def _ask(worker: Worker, task: WindowTask, data: bytes | memoryview = b"") -> Any:
+    """Have a worker do a task.
+
+    Raises:
+        OSError: it could not write.
+        WorkerError: it failed otherwise.
+    """
+    try:
+        return worker.ask(task, payload=data, kind=WindowReport | None)
+    except WorkerError as failure:
+        if failure.errno is None:
+            raise
+        raise OSError(failure.errno, os.strerror(failure.errno)) from failure
 
 
 def decode_here(windows: Iterable[Window], directory: Path, prefix: str = "h") -> list[WindowReport]:
@@ -113,56 +119,10 @@ def decode_here(windows: Iterable[Window], directory: Path, prefix: str = "h") -
     return reports
 
 
-class _Worker:
-    """One process and its pipes."""
-
-    def __init__(self) -> None:
-        self.peak_bytes = 0
-        environment = os.environ | {"POLARS_MAX_THREADS": "1"}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", START, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-        )
-        self._to = cast(BinaryIO, self._process.stdin)
-        self._from = cast(BinaryIO, self._process.stdout)
-        with suppress(ImportError, AttributeError, OSError):
-            import fcntl
-
-            fcntl.fcntl(self._to.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-
-    def ask(self, task: Task, data: bytes | memoryview = b"") -> WindowReport | None:
-        """Send a task and wait for the answer."""
-        try:
-            send(self._to, task, data)
-            body = receive(self._from)
-        except OSError:
-            body = None
-        if body is None:
-            raise WorkerError("a worker process ended unexpectedly (out of memory?)")
-        answer = msgspec.msgpack.decode(body, type=Answer)
-        self.peak_bytes = answer.peak_bytes
-        if answer.errno is not None:
-            raise OSError(answer.errno, answer.error)
-        if answer.error is not None:
-            raise WorkerError(answer.error)
-        return answer.report
-
-    def stop(self) -> None:
-        """End the process."""
-        self._process.kill()
-        with suppress(OSError):
-            self._to.close()
-        self._from.close()
-        self._process.wait()
-
-
-class _Run:
+class WindowDistribution:
     """The decoding of one trace: a thread for each worker feeds it; what they cannot take at once is decoded here."""
 
-    def __init__(self, workers: list[_Worker], directory: Path) -> None:
+    def __init__(self, workers: list[Worker], directory: Path) -> None:
         self._workers = workers
         self._directory = directory
         self._waiting: queue.Queue[Window | None] = queue.Queue(maxsize=len(workers))
@@ -171,6 +131,7 @@ class _Run:
         self._stopped = False
 
     def decode(self, windows: Iterable[Window]) -> list[WindowReport]:
+        """Decode windows here and by the workers, and report on each."""
         threads = [
             threading.Thread(target=self._serve, args=(number, worker), daemon=True)
             for number, worker in enumerate(self._workers)
@@ -214,25 +175,20 @@ class _Run:
                 return
 
     def _next(self) -> Window | None:
-        """Wait for a window; null when there are no more, or when another worker has failed."""
+        """Wait for a window; None when there are no more, or when another worker has failed."""
         while not (self._errors or self._stopped):
             with suppress(queue.Empty):
                 return self._waiting.get(timeout=0.2)
         return None
 
-    def _serve(self, number: int, worker: _Worker) -> None:
+    def _serve(self, number: int, worker: Worker) -> None:
         try:
-            worker.ask(Task(directory=str(self._directory), prefix=f"w{number}-"))
+            _ask(worker, WindowTask(directory=os.fsencode(self._directory), prefix=f"w{number}-"))
             while (window := self._next()) is not None:
                 data = window.view
-                task = Task(
-                    number=window.number, offset=window.offset, line=window.line, size=len(data), last=window.last
-                )
+                task = WindowTask(number=window.number, offset=window.offset, line=window.line, last=window.last)
                 del window
-                report = worker.ask(task, data)
-                if report is None:
-                    continue
-                self._take(report)
-            worker.ask(Task(flush=True))
+                self._take(_ask(worker, task, data))
+            _ask(worker, WindowTask(flush=True))
         except Exception as error:
             self._errors.append(error)

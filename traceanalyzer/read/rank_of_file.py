@@ -12,24 +12,26 @@ from typing import Any
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.read.metadata import TraceMetadata
 
-RANK = re.compile(r"(?:^|[^a-z])rank[-_]?(\d+)(?![a-z0-9])", re.IGNORECASE)
-PARALLEL = re.compile(r"(?:^|[-_.])(dcp|dp|pp|tp|ep)[-_]?(\d+)(?=$|[-_.])", re.IGNORECASE)
+RANK = re.compile(r"(?:^|[^a-z])rank[-_]?(\d{1,18})(?![a-z0-9])", re.IGNORECASE)
+PARALLEL = re.compile(r"(?:^|[-_.])(dcp|dp|pp|tp|ep)[-_]?(\d{1,18})(?=$|[-_.])", re.IGNORECASE)
 FRONT_END = re.compile(r"async_llm", re.IGNORECASE)
 GRAPH_CAPTURE = re.compile(r"graph_capture", re.IGNORECASE)
 GRAPH_CAPTURE_FOLDER = re.compile(r"(?:^|/)graph_capture_rank[^/]*/", re.IGNORECASE)
+
+INTEGER = re.compile(r"\s*(-?[0-9]{1,18})\s*$")
 
 LARGEST_JOB = 100_000
 """Ranks of a job beyond which what a file says of its rank or world size is not believed."""
 
 
 @dataclass(frozen=True)
-class Placement:
+class PlaceInJob:
     """Where in its job a trace was recorded.
 
     Attributes:
-        rank, world_size: null where nothing tells.
-        source: ``trace``, ``filename`` or null.
-        parallel: ranks within the dimensions that the file's name gives, or null.
+        rank, world_size: None where nothing tells.
+        source: ``trace``, ``filename`` or None.
+        parallel: ranks within the dimensions that the file's name gives, or None.
         warnings: where file and name disagree.
     """
 
@@ -40,7 +42,7 @@ class Placement:
     warnings: tuple[TraceWarning, ...] = ()
 
 
-def placement(path: str, distributed: Mapping[str, Any]) -> Placement:
+def placement(path: str, distributed: Mapping[str, Any]) -> PlaceInJob:
     """Tell the rank of a trace from ``distributedInfo`` and its file name."""
     name = PurePath(path.rsplit("!", 1)[-1]).name
     parallel = {key.lower(): int(value) for key, value in PARALLEL.findall(name)} or None
@@ -52,17 +54,17 @@ def placement(path: str, distributed: Mapping[str, Any]) -> Placement:
         warnings = (TraceWarning("rank_conflict", message),)
         stated, world_size = None, None
     if stated is None:
-        return Placement(named, world_size, None if named is None else "filename", parallel, warnings)
+        return PlaceInJob(named, world_size, None if named is None else "filename", parallel, warnings)
     if named is not None and named != stated and RANK.search(name):
         message = f"the trace says rank {stated}, its file name says rank {named}; the trace is believed"
         warnings = (*warnings, TraceWarning("rank_conflict", message))
-    return Placement(stated, world_size, "trace", parallel, warnings)
+    return PlaceInJob(stated, world_size, "trace", parallel, warnings)
 
 
 def _named_rank(name: str, parallel: dict[str, int] | None) -> int | None:
-    found = RANK.search(name)
-    if found:
-        return int(found[1])
+    named = RANK.search(name)
+    if named:
+        return int(named[1])
     # SGLang names files by their tensor-parallel rank, which is the rank where no other dimension is used.
     if parallel and "tp" in parallel and not parallel.get("dp") and not parallel.get("pp"):
         return parallel["tp"]
@@ -70,13 +72,13 @@ def _named_rank(name: str, parallel: dict[str, int] | None) -> int | None:
 
 
 def _integer(value: Any) -> int | None:
-    if isinstance(value, str) and value.strip().lstrip("-").isdigit():
-        value = int(value)
+    if isinstance(value, str) and (digits := INTEGER.match(value)):
+        value = int(digits[1])
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def world_size(sizes: Sequence[int | None]) -> int | None:
-    """Return the size of the job that the traces belong to, or null where none tells."""
+    """Return the size of the job that the traces belong to, or None where none tells."""
     known = [size for size in sizes if size]
     return max(known) if known else None
 
@@ -92,22 +94,24 @@ def missing_ranks(ranks: Sequence[int | None], size: int | None) -> list[int]:
 
 def set_warnings(traces: Sequence[TraceMetadata]) -> list[TraceWarning]:
     """Return what is odd about a set of traces of one job: gaps and duplicates."""
-    ranks = [trace.rank for trace in traces]
     size = world_size([trace.world_size for trace in traces])
-    warnings = []
-    missing = missing_ranks(ranks, size)
-    if missing:
-        shown = ", ".join(str(rank) for rank in missing[:16]) + (", ..." if len(missing) > 16 else "")
-        of = "" if size is None else f" of {size}"
-        many = "s" if len(missing) > 1 else ""
-        warnings.append(
-            TraceWarning("missing_ranks", f"rank{many} {shown}{of} missing: no trace was given", count=len(missing))
-        )
-    for rank, count in Counter(rank for rank in ranks if rank is not None).items():
+    warnings = _gaps(traces, size)
+    known = [trace.rank for trace in traces if trace.rank is not None]
+    for rank, count in Counter(known).items():
         if count > 1:
             names = ", ".join(trace.source.path for trace in traces if trace.rank == rank)
             warnings.append(TraceWarning("duplicate_rank", f"{count} traces of rank {rank}: {names}", count=count))
-    beyond = sorted({rank for rank in ranks if rank is not None and size is not None and rank >= size})
-    if beyond:
-        warnings.append(TraceWarning("rank_conflict", f"rank {beyond[0]} in a job of {size}"))
+    if known and size is not None and max(known) >= size:
+        beyond = min(rank for rank in known if rank >= size)
+        warnings.append(TraceWarning("rank_conflict", f"rank {beyond} in a job of {size}"))
     return warnings
+
+
+def _gaps(traces: Sequence[TraceMetadata], size: int | None) -> list[TraceWarning]:
+    missing = missing_ranks([trace.rank for trace in traces], size)
+    if not missing:
+        return []
+    shown = ", ".join(str(rank) for rank in missing[:16]) + (", ..." if len(missing) > 16 else "")
+    of = "" if size is None else f" of {size}"
+    many = "s" if len(missing) > 1 else ""
+    return [TraceWarning("missing_ranks", f"rank{many} {shown}{of} missing: no trace was given", count=len(missing))]

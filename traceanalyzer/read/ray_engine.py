@@ -1,4 +1,4 @@
-"""Ingest spread over a Ray cluster: one task a file, for what one machine cannot hold or read fast enough.
+"""Ingest spread over a Ray cluster: one task per file, for what one machine cannot hold or read fast enough.
 
 Ray is optional (``pip install traceanalyzer[ray]``). Workers need the same version of traceanalyzer, and the paths must
 mean the same files to them: a shared file system or URLs. Stores are written to the output by the workers themselves;
@@ -9,7 +9,6 @@ its final name (on an object store: its manifest) last.
 from __future__ import annotations
 
 import importlib
-import os
 import shutil
 import tempfile
 import time
@@ -22,11 +21,7 @@ from typing import Any, TypeAlias
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.read import (
     inputs,
-    pipes,
     remote,
-)
-from traceanalyzer.read import (
-    rank_of_file as ranks,
 )
 from traceanalyzer.read.ingest import (
     Effort,
@@ -34,9 +29,12 @@ from traceanalyzer.read.ingest import (
     asks_for_ranks,
     ingest,
     nothing_found,
-    size_of,
+    skipped_file,
+    without_trace,
 )
-from traceanalyzer.read.metadata import Source
+from traceanalyzer.read.input_path import InputPath, input_path
+from traceanalyzer.read.metadata import TraceSource
+from traceanalyzer.read.rank_of_file import set_warnings
 from traceanalyzer.read.scratch import Scratch
 from traceanalyzer.read.store import METADATA_FILE, Store
 from traceanalyzer.read.streaming import NoTraceError
@@ -53,12 +51,12 @@ class FileOutcome:
         stores: where its stores lie, relative to the output.
         sources, warnings: as a local run of the file alone gives them.
         text_bytes, peak_bytes: what it took.
-        error: why the file could not be used, or null.
-        no_trace: whether that is only because it is no trace.
+        error: why the file could not be used, or None.
+        no_trace: whether that is only because it is not a trace.
     """
 
     stores: tuple[str, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[TraceSource, ...]
     warnings: tuple[TraceWarning, ...]
     text_bytes: int
     peak_bytes: int
@@ -78,24 +76,25 @@ def ingest_with_ray(
     processes: int | None = None,
     reader: Reader | None = None,
 ) -> IngestResult:
-    """Read traces on a Ray cluster and return their stores, one a rank; frames equal those of the local engine.
+    """Read traces on a Ray cluster and return their stores, one per rank; frames equal those of the local engine.
 
     Args:
         paths: files, directories, archives and URLs, as seen by the workers.
         output: directory that all workers can write to, or the URL of an object store (its protocol's fsspec package
             must be installed). Earlier stores in it are refused.
-        address: of a running cluster (``auto`` finds it); null starts one on this machine.
-        processes: workers of a cluster started here; null takes one a core.
-        reader: what a worker runs on a file; null for ``read_file``.
+        address: of a running cluster (``auto`` finds it); None starts one on this machine.
+        processes: workers of a cluster started here; None takes one per core.
+        reader: what a worker runs on a file; None for ``read_file``.
 
     Raises:
         TraceError: Ray is missing or unreachable, the output cannot be written, or no path holds a usable trace.
     """
     began = time.perf_counter()
-    listed = _listed(paths)
+    given = [input_path(path) for path in paths]
+    listed = _listed(given)
     target = _Target(output)
     outcomes = _run(listed, target, address, processes, reader or read_file)
-    return _assembled(paths, listed, outcomes, target, time.perf_counter() - began)
+    return _assembled(given, listed, outcomes, target, time.perf_counter() - began)
 
 
 @dataclass(frozen=True)
@@ -104,25 +103,24 @@ class _Listed:
 
     path: str
     chosen: bool
-    skipped: Source | None = None
+    skipped: TraceSource | None = None
 
 
-def _listed(paths: Sequence[str]) -> list[_Listed]:
+def _listed(paths: Sequence[InputPath]) -> list[_Listed]:
     """The files at the paths, in the order that the local engine reads them."""
-    found: list[_Listed] = []
-    for path in map(os.fspath, paths):
-        if pipes.is_pipe(path):
-            raise TraceError(path, "a pipe cannot be read on other machines: save it where the workers can read it")
-        if remote.is_remote(path):
-            found += [_Listed(name, chosen=True) for name, _, _ in remote.files(path)]
-        elif not Path(path).is_dir() or (Path(path) / METADATA_FILE).exists():
-            found.append(_Listed(path, chosen=True))
-        else:
-            for name, is_store in inputs.directory_entries(path):
-                reason = None if is_store else inputs.by_name(name)
-                skipped = Source(name, size_of(name), "unknown", None, 0, skipped=reason) if reason else None
-                found.append(_Listed(name, chosen=is_store, skipped=skipped))
-    return found
+    listed: list[_Listed] = []
+    for given in paths:
+        if given.kind == "pipe":
+            reason = "a pipe cannot be read on other machines: save it where the workers can read it"
+            raise TraceError(given.path, reason)
+        if given.kind == "url":
+            listed += [_Listed(name, chosen=True) for name, _, _ in remote.files(given.path)]
+            continue
+        for entry in given.entries():
+            chosen = given.kind != "folder" or entry.kind == "store"
+            why = None if chosen else inputs.by_name(entry.path)
+            listed.append(_Listed(entry.path, chosen=chosen, skipped=without_trace(entry, why) if why else None))
+    return listed
 
 
 class _Target:
@@ -130,7 +128,7 @@ class _Target:
 
     def __init__(self, output: str) -> None:
         self.output = output
-        self.remote = remote.is_remote(output)
+        self.remote = input_path(output).kind == "url"
         self._scratch: Scratch | None = None
         if self.remote:
             system, name = _file_system(output)
@@ -192,7 +190,7 @@ def _file_system(url: str) -> tuple[Any, str]:
 def _run(
     listed: Sequence[_Listed], target: _Target, address: str | None, processes: int | None, reader: Reader
 ) -> list[FileOutcome | None]:
-    """Run a task for each file that is to be read; null for the others."""
+    """Run a task for each file that is to be read; None for the others."""
     ray = _ray()
     own = not ray.is_initialized()
     try:
@@ -239,7 +237,7 @@ def read_file(path: str, output: str, name: str) -> FileOutcome:
     except TraceError as error:
         return FileOutcome((), (), (), 0, 0, error=error.reason, no_trace=isinstance(error, NoTraceError))
     # What holds for the set of ranks is told once, for all files together.
-    of_set = ranks.set_warnings([store.metadata for store in read.stores])
+    of_set = set_warnings([store.metadata for store in read.stores])
     names = tuple(f"{name}/{number}" for number in range(len(read.stores)))
     for store, place in zip(read.stores, names, strict=True):
         _deliver(store, output, place)
@@ -254,7 +252,7 @@ def read_file(path: str, output: str, name: str) -> FileOutcome:
 
 def _deliver(store: Store, output: str, place: str) -> None:
     """Copy a store to the output so that it is seen whole or not at all."""
-    if remote.is_remote(output):
+    if input_path(output).kind == "url":
         system, prefix = _file_system(output)
         for path in sorted(store.directory.iterdir(), key=lambda path: path.name == METADATA_FILE):
             system.makedirs(f"{prefix}/{place}", exist_ok=True)
@@ -270,14 +268,14 @@ def _deliver(store: Store, output: str, place: str) -> None:
 
 
 def _assembled(
-    paths: Sequence[str],
+    paths: Sequence[InputPath],
     listed: Sequence[_Listed],
     outcomes: Sequence[FileOutcome | None],
     target: _Target,
     seconds: float,
 ) -> IngestResult:
     """Put the workers' outcomes together as the local engine does."""
-    sources: list[Source] = []
+    sources: list[TraceSource] = []
     warnings: list[TraceWarning] = []
     errors: list[TraceError] = []
     names: list[str] = []
@@ -290,18 +288,16 @@ def _assembled(
         sources += outcome.sources
         warnings += outcome.warnings
         if outcome.error is not None:
-            sources.append(Source(each.path, size_of(each.path), "unknown", None, 0, skipped=outcome.error))
+            sources.append(without_trace(input_path(each.path), outcome.error))
             if each.chosen or not outcome.no_trace:
                 errors.append(TraceError(each.path, outcome.error))
     if not names:
         target.discard()
         raise nothing_found(paths, errors, sources)
-    warnings += [
-        TraceWarning("skipped_file", f"{error.path} was skipped: {error.reason}", source=error.path) for error in errors
-    ]
+    warnings += [skipped_file(error) for error in errors]
     stores = target.publish(names)
     if asks_for_ranks(paths, len(stores)):
-        warnings += ranks.set_warnings([store.metadata for store in stores])
+        warnings += set_warnings([store.metadata for store in stores])
     done = [outcome for outcome in outcomes if outcome is not None]
     effort = Effort(
         seconds,

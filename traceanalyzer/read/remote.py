@@ -12,12 +12,6 @@ from traceanalyzer.read.container import Plain
 TIMEOUT_S = 60
 
 
-def is_remote(path: str) -> bool:
-    """Whether a path is a URL."""
-    scheme, separator, _ = path.partition("://")
-    return bool(separator) and scheme.replace("+", "").isalnum()
-
-
 def files(path: str) -> Iterator[tuple[str, int | None, Callable[[], Plain]]]:
     """Yield (URL, size where known, opener) of the files at a URL.
 
@@ -32,8 +26,7 @@ def files(path: str) -> Iterator[tuple[str, int | None, Callable[[], Plain]]]:
 
     try:
         system, name = fsspec.core.url_to_fs(path)
-        found = system.find(name) if system.isdir(name) else [name]
-        for each in found:
+        for each in system.find(name) if system.isdir(name) else [name]:
             url = system.unstrip_protocol(each)
             yield url, system.size(each), partial(_open, system, each, url)
     except (ImportError, ValueError) as error:

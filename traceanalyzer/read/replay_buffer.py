@@ -32,7 +32,7 @@ class Kept:
         self._kept, self._start, self._size = [data], at, len(data)
 
     def again(self, at: int) -> BinaryIO | None:
-        """Return what was handed out from byte ``at`` on; null where it is no longer known."""
+        """Return what was handed out from byte ``at`` on; None where it is no longer known."""
         if self._kept is None or at < self._start:
             return None
         file = io.BytesIO(b"".join(self._kept))

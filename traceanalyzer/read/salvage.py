@@ -8,8 +8,9 @@ are not UTF-8, control characters and quotes inside strings); what is beyond rep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -22,8 +23,10 @@ from traceanalyzer.read.event_struct import (
     ExactEvent,
 )
 from traceanalyzer.read.json_borders import EVENT_BOUNDARY, closing
+from traceanalyzer.read.loose_json import whole_characters
 
 RUN = 256
+LARGEST_TIME = 2**63
 MAX_JOINED_BYTES = 1 << 20
 MAX_SEARCHED_BYTES = 32 << 20
 """How far an event with inner objects is searched for its end, and how far in all within a window."""
@@ -36,9 +39,6 @@ STRING_OR_WORD = re.compile(
 )
 PYTHON_WORDS = {b"None": b"null", b"True": b"true", b"False": b"false", b"undefined": b"null"}
 CONTROL = re.compile(rb"[\x00-\x1f]")
-ESCAPE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.", re.DOTALL
-)
 OVERFLOW = re.compile(rb"(?<=[:,\[\s])-?\d+(?:\.\d+)?[eE]\+?\d{3,}(?=\s*[,}\]])")
 LONE_BACKSLASH = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 QUOTED_VALUE = re.compile(
@@ -219,19 +219,23 @@ def _set_ends_apart(outcome: Salvaged, data: bytes) -> None:
     events = [start for start, event in zip(outcome.starts, outcome.events, strict=True) if event.ph is not None]
     if not outcome.lost or not events:
         return
-    after = [at for at in outcome.lost if at > events[-1]]
-    if after:
-        outcome.tail = data[after[0] :]
-        outcome.lost = [at for at in outcome.lost if at <= after[0]]
-    before = [at for at in outcome.lost if at < events[0]]
-    if before:
-        outcome.head = data[: events[0]]
-        outcome.lost = [before[0], *(at for at in outcome.lost if at > events[0])]
-    kept = [at for at, start in enumerate(outcome.starts) if not (before and start < events[0])]
-    kept = [at for at in kept if not (after and outcome.starts[at] > after[0])]
-    outcome.events = [outcome.events[at] for at in kept]
-    outcome.texts = [outcome.texts[at] for at in kept]
-    outcome.starts = [outcome.starts[at] for at in kept]
+    begin, end = 0, len(data)  # of what remains between the halves
+    if (after := _first(outcome.lost, beyond=events[-1])) is not None:
+        end = after
+        outcome.tail = data[after:]
+        outcome.lost = [at for at in outcome.lost if at <= after]
+    if outcome.lost[0] < events[0]:
+        begin = events[0]
+        outcome.head = data[:begin]
+        outcome.lost = [outcome.lost[0], *(at for at in outcome.lost if at > begin)]
+    kept = [begin <= start <= end for start in outcome.starts]
+    outcome.events = list(compress(outcome.events, kept))
+    outcome.texts = list(compress(outcome.texts, kept))
+    outcome.starts = list(compress(outcome.starts, kept))
+
+
+def _first(places: Iterable[int], *, beyond: int) -> int | None:
+    return next((place for place in places if place > beyond), None)
 
 
 def _pieces(data: bytes) -> list[tuple[int, int]]:
@@ -262,22 +266,20 @@ def cleaned(text: bytes) -> tuple[bytes, set[str]]:
         mended.add("bytes that are not UTF-8")
 
     def token(match: re.Match[bytes]) -> bytes:
-        found = match[0]
-        if found in PYTHON_WORDS:
+        written = match[0]
+        if written in PYTHON_WORDS:
             mended.add("words that are not JSON")
-            return PYTHON_WORDS[found]
-        if not found.startswith(b'"'):
+            return PYTHON_WORDS[written]
+        if not written.startswith(b'"'):
             mended.add("numbers that are NaN or infinite")
             return b"null"
-        if CONTROL.search(found):
+        if CONTROL.search(written):
             mended.add("control characters")
-            found = CONTROL.sub(lambda c: b"\\u%04x" % c[0][0], found)
-        if b"\\u" in found:
-            fixed = ESCAPE.sub(lambda e: b"\\ufffd" if len(e[0]) == 6 and e[0][1:2] == b"u" else e[0], found)
-            if fixed != found:
-                mended.add("half characters (lone surrogates)")
-                found = fixed
-        return found
+            written = CONTROL.sub(lambda c: b"\\u%04x" % c[0][0], written)
+        whole = whole_characters(written)
+        if whole != written:
+            mended.add("half characters (lone surrogates)")
+        return whole
 
     text = STRING_OR_WORD.sub(token, text)
     if OVERFLOW.search(text):
@@ -298,6 +300,8 @@ def quotes_escaped(text: bytes) -> bytes:
 
 
 def _is_time(value: Any) -> bool:
+    if isinstance(value, int) and abs(value) >= LARGEST_TIME:
+        return False  # no float can hold some of them
     return isinstance(value, int | float | str) and not isinstance(value, bool)
 
 

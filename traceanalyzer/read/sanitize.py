@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 OVERLAP_NS = 50_000
-"""Kernels of one stream overlap by a few microseconds with programmatic dependent launch; this is no such overlap."""
+"""Kernels of one stream overlap by a few µs with programmatic dependent launch; this is not such an overlap."""
 
 TYPICAL_RATIO = 10
 """How many times longer than the others of its name a kernel must be, for its duration to be called implausible."""
@@ -31,7 +31,7 @@ def implausible_durations(events: pl.LazyFrame) -> pl.DataFrame:
         events: GPU events, columns of EVENT_SCHEMA; any order.
 
     Returns:
-        Columns ``index``, ``name``, ``raw_ns`` and ``dur_ns`` (the cut duration), one row an event to be cut.
+        Columns ``index``, ``name``, ``raw_ns`` and ``dur_ns`` (the cut duration), one row per event to be cut.
     """
     named = events.with_columns(pl.col("name").cast(pl.String), pl.col("device").fill_null(-1))
     on_stream = named.filter(pl.col("stream").is_not_null())
@@ -65,8 +65,8 @@ def _overlapping(long: pl.DataFrame, events: pl.LazyFrame) -> pl.DataFrame:
         .collect(engine="streaming")
         .partition_by(LANE, as_dict=True, include_key=False)
     )
-    found = [_reaching(group, starts.pop(lane)["start_ns"].sort()) for lane, group in long.group_by(LANE)]
-    reaching = pl.concat(found) if found else _reaching(long, pl.Series(dtype=pl.Int64))
+    by_lane = [_reaching(group, starts.pop(lane)["start_ns"].sort()) for lane, group in long.group_by(LANE)]
+    reaching = pl.concat(by_lane) if by_lane else _reaching(long, pl.Series(dtype=pl.Int64))
     return reaching.filter(pl.col("overlap_ns") > OVERLAP_NS)
 
 
@@ -74,8 +74,8 @@ def _reaching(long: pl.DataFrame, starts: pl.Series) -> pl.DataFrame:
     """Say how far the long events of one stream reach into those that start later, given all its starts in order."""
     end = long["start_ns"] + long["dur_ns"]
     following = starts.search_sorted(long["start_ns"], side="right")
-    behind = starts.search_sorted(end, side="right")
-    known = long.with_columns(following=following, covered=behind.cast(pl.Int64) - following, end_ns=end)
+    after = starts.search_sorted(end, side="right")
+    known = long.with_columns(following=following, covered=after.cast(pl.Int64) - following, end_ns=end)
     return (
         known.filter(pl.col("covered") > 0)
         .with_columns(next_ns=pl.lit(starts).gather(pl.col("following")))

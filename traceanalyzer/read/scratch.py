@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import shutil
 import tempfile
@@ -18,11 +19,15 @@ LOCK_FILE = "lock"
 class Scratch:
     """A new directory below ``parent`` that vanishes unless it is published.
 
+    Args:
+        parent: an existing directory.
+
     Attributes:
         path: the directory.
     """
 
     def __init__(self, parent: Path) -> None:
+        check_readable(parent)
         remove_stale(parent)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         # The lock gets its name once it is held: a file of that name without a holder means that the owner died.
@@ -67,6 +72,19 @@ class Scratch:
             self._lock = None
 
 
+def check_readable(directory: Path) -> None:
+    """Refuse directories whose files Polars cannot read: those whose names are not UTF-8.
+
+    Raises:
+        OSError: this is one.
+    """
+    try:
+        str(directory.absolute()).encode()
+    except UnicodeEncodeError:
+        reason = "the name of the directory is not valid UTF-8, which Polars cannot read"
+        raise OSError(errno.EILSEQ, reason, str(directory)) from None
+
+
 def remove_stale(parent: Path) -> None:
     """Remove directories whose owner died; none where the system has no locks to tell by."""
     if _locks() is None:
@@ -97,7 +115,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _locks() -> Any:
-    """Return the module of file locks; null where the system has none (Windows)."""
+    """Return the module of file locks; None where the system has none (Windows)."""
     try:
         import fcntl
     except ImportError:

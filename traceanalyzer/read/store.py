@@ -10,13 +10,14 @@ import msgspec
 import polars as pl
 
 from traceanalyzer.problems import TraceError
-from traceanalyzer.read.metadata import TraceMetadata
-from traceanalyzer.read.schema import (
+from traceanalyzer.read.event_schema import (
     EVENT_SCHEMA,
     GROUPS,
     SCHEMA_VERSION,
     group_of,
 )
+from traceanalyzer.read.metadata import TraceMetadata
+from traceanalyzer.read.scratch import check_readable
 from traceanalyzer.read.window import INDEX_BITS
 
 METADATA_FILE = "trace.json"
@@ -63,6 +64,7 @@ class Store:
             TraceError: it is damaged, or was written by another version.
         """
         try:
+            check_readable(directory)
             text = (directory / METADATA_FILE).read_bytes()
             if msgspec.json.decode(text, type=_Version).schema != SCHEMA_VERSION:
                 raise TraceError(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from traceanalyzer.problems import TraceError
 from traceanalyzer.read.container import Plain, describe_unknown
-from traceanalyzer.read.document import Document, NotATrace, Window
 from traceanalyzer.read.finish import Reading, finish
-from traceanalyzer.read.metadata import Source
+from traceanalyzer.read.metadata import TraceSource
 from traceanalyzer.read.pool import ListEndedError, WorkerPool, decode_here
 from traceanalyzer.read.store import Store
+from traceanalyzer.read.trace_text import NotATrace, TraceText, Window
 from traceanalyzer.read.window import WindowReport
 
 WINDOW_BYTES = 8 << 20
@@ -25,7 +25,7 @@ TYPICAL_RATIO = 15
 
 
 class NoTraceError(TraceError):
-    """The file is sound as far as it goes, but is no profiler trace (it may lie beside one)."""
+    """The file is sound as far as it goes, but not a profiler trace (it may lie beside one)."""
 
 
 def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, before: int = 0) -> Store:
@@ -39,9 +39,8 @@ def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, be
         before: text that this run has read already: workers pay for many small traces, too.
 
     Raises:
-        TraceError: it is no trace, or no event of it can be used.
+        TraceError: it is not a trace, or no event of it can be used.
     """
-    check_name(plain.path)
     large = before + size * (TYPICAL_RATIO if plain.layers else 1) >= WORKERS_FROM_BYTES
     try:
         return _read(plain, size, directory, pool, large=large, careful=not plain.can_restart)
@@ -51,21 +50,8 @@ def read_trace(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, be
         return _read(plain.restarted(), size, directory, pool, large=large, careful=True)
 
 
-def check_name(path: str) -> None:
-    """Refuse a path that no JSON document can hold: one whose bytes are not UTF-8.
-
-    Raises:
-        TraceError: it is one.
-    """
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        shown = path.encode("utf-8", "backslashreplace").decode()
-        raise TraceError(shown, "its name is not valid UTF-8: rename it, or read it through a pipe") from None
-
-
 def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, large: bool, careful: bool) -> Store:
-    document = Document(plain, WINDOW_BYTES, careful=careful, count_lines=not plain.can_restart)
+    document = TraceText(plain, WINDOW_BYTES, careful=careful, count_lines=not plain.can_restart)
     cut_off = False
 
     def windows() -> Iterator[Window]:
@@ -80,7 +66,7 @@ def _read(plain: Plain, size: int, directory: Path, pool: WorkerPool, *, large: 
         kind = TraceError if plain.problems or problem.damaged else NoTraceError
         raise kind(plain.path, _reason(problem, plain)) from None
     compression = "+".join(plain.layers) or None
-    source = Source(plain.path, size or plain.stored_bytes, "json", compression, events=0)
+    source = TraceSource(plain.path, size or plain.stored_bytes, "json", compression, events=0)
     restart = plain.restarted if plain.can_restart else None
     return finish(Reading(document, reports, cut_off, directory, restart), source, plain.problems)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from traceanalyzer.problems import TraceWarning
 
@@ -21,7 +20,7 @@ class TextDamaged(Exception):  # noqa: N818
     """The text is not JSON here."""
 
 
-class Text:
+class TextStream:
     """A position in a text that is read forwards; as much as is asked for is held in memory.
 
     Args:
@@ -66,7 +65,7 @@ class Text:
         self._buffer = self._buffer[size:]
 
     def _skip_space(self) -> bytes:
-        """Move to the next byte that is no white space and return it, or b'' at the end."""
+        """Move to the next byte that is not white space and return it, or b'' at the end."""
         while True:
             end = SPACE.match(self._buffer).end()  # type: ignore[union-attr]
             self._drop(end)
@@ -82,37 +81,35 @@ class Text:
         position = at
         while True:
             token = TOKEN.search(self._buffer, position)
-            unclosed = token is not None and token[0] == b'"'
-            if token is None or unclosed:
-                if not token and depth == 0 and self._ended:
+            if token is None or token[0] == b'"':
+                if token is None and depth == 0 and self._ended:
                     return len(self._buffer)
-                if len(self._buffer) - at > MAX_VALUE_BYTES:
-                    raise TextDamaged
-                position = token.start() if token else len(self._buffer)
-                if not self._fill(2 * len(self._buffer) + (1 << 16)) and position >= len(self._buffer) - 1:
-                    raise TextEnded
-                if self._ended and unclosed and TOKEN.search(self._buffer, position)[0] == b'"':  # type: ignore[index]
-                    raise TextEnded
+                position = self._read_on(at, token)
                 continue
             byte = token[0]
-            if byte in {b"{", b"["}:
-                depth += 1
-            elif byte in {b"}", b"]"}:
-                depth -= 1
-                if depth < 0:
-                    return token.start()
-                if depth == 0:
-                    return token.end()
-            elif depth == 0:
-                return token.start() if byte == b"," else token.end()
+            depth += (byte in {b"{", b"["}) - (byte in {b"}", b"]"})
+            if depth < 0 or (depth == 0 and byte == b","):
+                return token.start()
+            if depth == 0:
+                return token.end()
             position = token.end()
 
+    def _read_on(self, at: int, unclosed: re.Match[bytes] | None) -> int:
+        """Get more of a value that does not end in the buffer; return where to go on looking.
 
-def decoded_value(text: bytes) -> Any:
-    """Decode a value that the strict decoder refuses, as far as Python's own can."""
-    import json
+        Args:
+            at: where the value starts.
+            unclosed: the quote of a string that does not end, if there is one.
 
-    try:
-        return json.loads(text.decode("utf-8", "replace"), strict=False)
-    except (ValueError, RecursionError):
-        return None
+        Raises:
+            TextEnded: there is no more.
+            TextDamaged: the value is longer than any should be.
+        """
+        if len(self._buffer) - at > MAX_VALUE_BYTES:
+            raise TextDamaged
+        position = unclosed.start() if unclosed else len(self._buffer)
+        if not self._fill(2 * len(self._buffer) + (1 << 16)) and position >= len(self._buffer) - 1:
+            raise TextEnded
+        if self._ended and unclosed and TOKEN.search(self._buffer, position)[0] == b'"':  # type: ignore[index]
+            raise TextEnded
+        return position

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from traceanalyzer.read.loose_json import loose_value
+
 if TYPE_CHECKING:
     from msgspec import Raw
 
@@ -17,7 +19,7 @@ EXACT_FLOAT_US = float(2**43)
 """Below this a float64 of microseconds gives the nanosecond exactly when multiplied by 1000 and rounded."""
 
 MAX_TIME_NS = 2**62
-"""Times from here on are no times: the sum of two of them would not fit in 64 bit."""
+"""Values from here on are not times: the sum of two of them would not fit in 64 bit."""
 
 
 class NeedsExactTimes(Exception):  # noqa: N818  it is an answer, not an error
@@ -66,7 +68,7 @@ def _decimal_ns(text: str) -> int | None:
 
 
 def label(value: Any) -> str | None:
-    """Return the text of a number or string; null for what is neither."""
+    """Return the text of a number or string; None for what is neither."""
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -134,9 +136,6 @@ def _id(value: Any) -> int | None:
 
 
 def json_text(raw: bytes) -> str | None:
-    """Return JSON as written in one layout; null for null and for what is no JSON."""
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
+    """Return JSON as written in one layout; None for null and for what is not JSON."""
+    value = loose_value(raw)
     return None if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

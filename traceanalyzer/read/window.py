@@ -14,16 +14,16 @@ import polars as pl
 
 from traceanalyzer.read.decode import (
     Decoded,
-    Vocabulary,
+    EventWords,
     as_list,
     build,
     decode_events,
     decode_text,
 )
-from traceanalyzer.read.document import Window
+from traceanalyzer.read.event_schema import EVENT_SCHEMA
 from traceanalyzer.read.json_borders import list_end
 from traceanalyzer.read.salvage import Salvaged, salvage
-from traceanalyzer.read.schema import EVENT_SCHEMA
+from traceanalyzer.read.trace_text import Window
 from traceanalyzer.read.typed_columns import NeedsExactTimes
 
 ROWS_PER_FILE = 250_000
@@ -33,7 +33,7 @@ INDEX_BITS = 32
 COLUMNS = [*EVENT_SCHEMA, "ph"]
 
 Place = tuple[int, "int | None"]
-"""Byte offset and line (null where lines are not counted) in the decompressed file."""
+"""Byte offset and line (None where lines are not counted) in the decompressed file."""
 
 
 class WindowReport(msgspec.Struct):
@@ -107,7 +107,7 @@ class WindowDecoder:
 
     def __init__(self, writer: PartWriter) -> None:
         self._writer = writer
-        self._words = Vocabulary()
+        self._words = EventWords()
         self._exact = False
 
     def decode(self, window: Window) -> WindowReport:

@@ -35,7 +35,10 @@ def zip_members_without_directory(file: BinaryIO) -> Iterator[tuple[str, io.RawI
             return
         content = _Content(file, size, deflated=method == DEFLATED)
         yield name, content
-        content.skip_rest()
+        try:
+            content.skip_rest()
+        except zlib.error:  # where the next member begins cannot be told
+            return
         if sizes_follow and file.read(len(SIZES_HEADER)) != SIZES_HEADER:
             file.seek(-len(SIZES_HEADER), io.SEEK_CUR)
         if sizes_follow:

@@ -29,7 +29,7 @@ def doctor(path: str, repair: Path | None, as_json: bool) -> None:
 
     diagnosis = examine(path, repair)
     if as_json:
-        emit_json(diagnosis.to_dict())
+        emit_json(diagnosis)
     else:
         for line in lines(path, diagnosis):
             click.echo(line)

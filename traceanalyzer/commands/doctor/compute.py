@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import msgspec
 
+from traceanalyzer.commands.doctor.result import DoctorDocument, DoctorProblem
+from traceanalyzer.declare import part_of
 from traceanalyzer.files import written_whole
-from traceanalyzer.problems import TraceError, TraceWarning
+from traceanalyzer.problems import TraceError, TraceWarning, whole_text
 from traceanalyzer.read import (
     ingest,
     inputs,
-    pipes,
-    remote,
 )
 from traceanalyzer.read.container import Plain, describe_unknown
 from traceanalyzer.read.decode import decode_events
-from traceanalyzer.read.document import Document, NotATrace, Window
+from traceanalyzer.read.input_path import input_path
+from traceanalyzer.read.pipes import READ_ONCE
 from traceanalyzer.read.salvage import salvage
+from traceanalyzer.read.trace_text import NotATrace, TraceText, Window
 
 WINDOW_BYTES = 4 << 20
 
@@ -55,50 +56,12 @@ EFFECTS = {
 """What each kind of problem does to results, by the code of its warning."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong.
-
-    Attributes:
-        code, message, byte_offset, line, count: as in TraceWarning.
-        effect: what it does to results.
-        source: the file or member concerned.
-    """
-
-    code: str
-    message: str
-    byte_offset: int | None
-    line: int | None
-    count: int | None
-    effect: str
-    source: str | None
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """The state of an input.
-
-    Attributes:
-        usable: whether at least one trace of it can be analysed.
-        problems: everything found.
-        repaired: where the valid copy was written, or null.
-    """
-
-    usable: bool
-    problems: tuple[Problem, ...]
-    repaired: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the keys that the JSON contract asks for."""
-        return {"schema": "traceanalyzer/doctor/1", **asdict(self), "problems": [asdict(p) for p in self.problems]}
-
-
-def examine(path: str, repair: Path | None = None) -> Diagnosis:
+def examine(path: str, repair: Path | None = None) -> DoctorDocument:
     """Read a trace and say what is wrong with it.
 
     Args:
         path: whatever ``ingest`` takes.
-        repair: where to write a valid copy (gzip where the name ends in .gz); null for none.
+        repair: where to write a valid copy (gzip where the name ends in .gz); None for none.
 
     Raises:
         TraceError: no copy of this input can be made, or it cannot be written.
@@ -108,19 +71,17 @@ def examine(path: str, repair: Path | None = None) -> Diagnosis:
     try:
         result = ingest([path], cache=False)
     except TraceError as error:
-        found = [Problem("unusable", error.reason, None, None, None, "the input cannot be analysed", error.path)]
-        return Diagnosis(usable=False, problems=tuple(found))
+        why = TraceWarning("unusable", error.reason, source=error.path)
+        return DoctorDocument(usable=False, problems=[_problem(why, "the input cannot be analysed")], repaired=None)
     warnings = [*result.warnings, *(w for store in result.stores for w in store.metadata.warnings)]
-    problems = tuple(_problem(warning) for warning in warnings if warning.code != "no_cache")
+    problems = [_problem(one, EFFECTS.get(one.code, "unknown")) for one in warnings if one.code != "no_cache"]
     if repair is not None:
         write_repaired(path, repair)
-    return Diagnosis(usable=True, problems=problems, repaired=None if repair is None else str(repair))
+    return DoctorDocument(usable=True, problems=problems, repaired=None if repair is None else whole_text(str(repair)))
 
 
-def _problem(warning: TraceWarning) -> Problem:
-    effect = EFFECTS.get(warning.code, "unknown")
-    place = (warning.byte_offset, warning.line, warning.count)
-    return Problem(warning.code, warning.message, *place, effect=effect, source=warning.source)
+def _problem(warning: TraceWarning, effect: str) -> DoctorProblem:
+    return part_of(DoctorProblem, warning, effect=effect)
 
 
 def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
@@ -131,7 +92,7 @@ def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
     Args:
         path: the trace.
         target: the copy; gzip where its name ends in .gz.
-        more: events to write behind those of the trace, one JSON object each.
+        more: events to write after those of the trace, one JSON object each.
 
     Raises:
         TraceError: the input holds no trace or several, or the copy cannot be written.
@@ -144,10 +105,11 @@ def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
 
 def _check_copy(path: str, target: Path) -> None:
     """Refuse, before anything is read, an input that cannot be read twice, and a copy in the place of its original."""
-    if remote.is_remote(path):
+    kind = input_path(path).kind
+    if kind == "url":
         raise TraceError(path, "only local files can be copied: download it first")
-    if pipes.is_pipe(path):
-        raise TraceError(path, f"no copy can be made of it: {pipes.READ_ONCE}, so save it to a file first")
+    if kind == "pipe":
+        raise TraceError(path, f"no copy can be made of it: {READ_ONCE}, so save it to a file first")
     if target.exists() and Path(path).exists() and target.samefile(path):
         raise TraceError(str(target), "the repaired copy cannot replace the file it is made from")
 
@@ -167,16 +129,16 @@ def _valid_text(path: str, more: Iterable[bytes]) -> Iterator[bytes]:
     size = Path(path).stat().st_size
     with inputs.opened(path) as plain:
         traces = inputs.traces_in(plain, size, chosen=True)
-        found = next((each for each in traces if each.plain is not None), None)
-        if found is None or found.plain is None:
+        first = next((each.plain for each in traces if each.plain is not None), None)
+        if first is None:
             raise TraceError(path, "no trace in it")
-        yield from _document_text(found.plain, more)
+        yield from _document_text(first, more)
         if any(each.plain is not None for each in traces):
             raise TraceError(path, "holds several traces: unpack it and repair them one by one")
 
 
 def _document_text(plain: Plain, more: Iterable[bytes]) -> Iterator[bytes]:
-    document = Document(plain, WINDOW_BYTES)
+    document = TraceText(plain, WINDOW_BYTES)
     written: set[str] = set()
     separator = b"\n"
     try:

@@ -8,12 +8,12 @@ from traceanalyzer.declare import Document, Part, told
 
 
 class DoctorProblem(Part):
-    """TODO"""
+    """One thing that is wrong."""
 
     code: Annotated[str, told("Stable identifier; see warnings.md.")]
     message: Annotated[str, told("One sentence for a person.")]
-    byte_offset: Annotated[int | None, told("Place in the decompressed file.", null="not known", unit="bytes")]
-    line: Annotated[int | None, told("Line there, from 1.", null="not known")]
+    byte_offset: Annotated[int | None, told("Place in the decompressed file.", null="unknown", unit="bytes")]
+    line: Annotated[int | None, told("Line there, from 1.", null="unknown")]
     count: Annotated[int | None, told("Events concerned.", null="not counted")]
     effect: Annotated[str, told("What it does to results.")]
     source: Annotated[str | None, told("The file or member concerned.", null="the whole input")]
@@ -25,5 +25,5 @@ class DoctorDocument(Document, tag="traceanalyzer/doctor/1"):
     command: ClassVar[str] = "doctor"
 
     usable: Annotated[bool, told("Whether at least one trace of it can be analysed; exit status 1 if not.")]
-    problems: Annotated[list[DoctorProblem], told("Everything found.")]
+    problems: Annotated[list[DoctorProblem], told("Everything that is wrong.")]
     repaired: Annotated[str | None, told("Where the valid copy was written.", null="no --repair")]

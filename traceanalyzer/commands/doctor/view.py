@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceanalyzer.commands.doctor.compute import Diagnosis
+from traceanalyzer.commands.doctor.result import DoctorDocument
 from traceanalyzer.wording import plural, visible
 
 
-def lines(path: str, diagnosis: Diagnosis) -> Iterator[str]:
+def lines(path: str, diagnosis: DoctorDocument) -> Iterator[str]:
     """Yield the lines that describe what is wrong with a file."""
     state = "can be analysed" if diagnosis.usable else "cannot be analysed"
-    found = plural(len(diagnosis.problems), "problem") if diagnosis.problems else "no problems"
-    yield f"{visible(path)}: {state}, {found}"
+    count = plural(len(diagnosis.problems), "problem") if diagnosis.problems else "no problems"
+    yield f"{visible(path)}: {state}, {count}"
     for problem in diagnosis.problems:
         place = [f"byte {problem.byte_offset}"] if problem.byte_offset is not None else []
         place += [f"line {problem.line}"] if problem.line is not None else []

@@ -23,7 +23,7 @@ class Timeline(NotebookView):
 
     Attributes:
         synthetic: whether the trace says that it was generated, not recorded.
-        rank, device: null where the trace does not tell (device: in a CPU-only trace).
+        rank, device: None where the trace does not tell (device: in a CPU-only trace).
         device_name: the GPU's identity and how it is known.
         parallel: dp, pp, tp, ep ranks where known.
         kernels, kernel_sum_ns, busy_ns, span_ns: count, sum of durations, union of intervals, and first start to
@@ -33,7 +33,7 @@ class Timeline(NotebookView):
         graph_launches: launches that started two or more device events, or that are graph launches by name.
         outside_kernels, outside_sum_ns: kernels that belong to no step.
         top_kernels: name, count, total_ns, share of kernel_sum_ns; every kernel name, largest first.
-        step_source: how steps were found; null without steps.
+        step_source: how steps were found; None without steps.
         steps: rows of segment.STEP_SCHEMA.
     """
 
@@ -67,8 +67,8 @@ def timelines(trace: Trace) -> tuple[Timeline, ...]:
 
 def engine_of(traces: Iterable[Trace]) -> str:
     """Name the engine that wrote the traces; unknown where they disagree or none tells."""
-    found = {engine(trace) for trace in traces} - {"unknown"}
-    return found.pop() if len(found) == 1 else "unknown"
+    engines = {engine(trace) for trace in traces} - {"unknown"}
+    return engines.pop() if len(engines) == 1 else "unknown"
 
 
 def engine(trace: Trace) -> str:
@@ -87,8 +87,8 @@ def engine(trace: Trace) -> str:
         .len()
         .collect()
     )
-    found = set(module["package"].to_list())
-    return next((name for name in ("vllm", "sglang", "transformers") if name in found), "unknown")
+    packages = set(module["package"].to_list())
+    return next((name for name in ("vllm", "sglang", "transformers") if name in packages), "unknown")
 
 
 def _timeline(trace: Trace, cut: Segmentation, device: int | None) -> Timeline:

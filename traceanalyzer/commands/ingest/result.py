@@ -9,7 +9,7 @@ from traceanalyzer.problems import TraceWarning
 
 
 class SummarySource(Part):
-    """TODO"""
+    """A file of the input."""
 
     path: Annotated[str, told("As given; archive!member for a member of an archive.")]
     bytes: Annotated[int, told("Size on disk, of the member as stored.")]
@@ -21,13 +21,13 @@ class SummarySource(Part):
 
 
 class SummaryParallel(Part):
-    """The rank's place in the parallel layout. Null: the trace does not tell."""
+    """The rank's place in the parallel layout."""
 
-    dp: Annotated[int | None, told("Data-parallel rank.", null="not known")]
-    pp: Annotated[int | None, told("Pipeline-parallel rank.", null="not known")]
-    tp: Annotated[int | None, told("Tensor-parallel rank.", null="not known")]
-    ep: Annotated[int | None, told("Expert-parallel rank.", null="not known")]
-    dcp: Annotated[int | None, told("Decode-context-parallel rank.", null="not known")]
+    dp: Annotated[int | None, told("Data-parallel rank.", null="unknown")]
+    pp: Annotated[int | None, told("Pipeline-parallel rank.", null="unknown")]
+    tp: Annotated[int | None, told("Tensor-parallel rank.", null="unknown")]
+    ep: Annotated[int | None, told("Expert-parallel rank.", null="unknown")]
+    dcp: Annotated[int | None, told("Decode-context-parallel rank.", null="unknown")]
 
 
 class SummaryKernelsWithoutStep(Part):
@@ -49,14 +49,14 @@ class SummaryTopKernel(Part):
 
 
 class SummaryStep(Part):
-    """TODO"""
+    """One pass of the model."""
 
     index: Annotated[int, told("Number of the step, from 0.")]
     label: Annotated[str | None, told("Text of its marker.", null="no marker")]
     phase: Annotated[Literal["decode", "prefill", "mixed", "dummy", "unknown"], told("What the step does.")]
     complete: Annotated[bool, told("False where the recording cuts it off.")]
-    requests: Annotated[int | None, told("Sequences.", null="not known")]
-    tokens: Annotated[int | None, told("New tokens.", null="not known")]
+    requests: Annotated[int | None, told("Sequences.", null="unknown")]
+    tokens: Annotated[int | None, told("New tokens.", null="unknown")]
     kernels: Annotated[int, told("Kernels of the step.")]
     kernel_sum_us: Annotated[float, told("Sum of their durations.")]
     busy_us: Annotated[float, told("Length of the union of their intervals.")]
@@ -70,25 +70,25 @@ class SummaryStep(Part):
 
 
 class SummaryTimeline(Part):
-    """TODO"""
+    """One GPU of one rank."""
 
     synthetic: Annotated[bool, told("Whether the file says that it was generated, not recorded.")]
     rank: Annotated[int | None, told("Rank in the job.", null="the trace does not tell")]
     device: Annotated[
         int | None, told("Number of the GPU.", null="a CPU-only trace, where leaf CPU ops stand in for kernels")
     ]
-    device_name: Annotated[str | None, told("The GPU.", null="not known")]
+    device_name: Annotated[str | None, told("The GPU.", null="unknown")]
     device_name_source: Annotated[
         Literal["trace", "fingerprint", "option"] | None,
         told(
             "How it is known: named in the trace, recognised by its properties, or stated by the user.",
-            null="not known",
+            null="unknown",
         ),
     ]
     parallel: Annotated[
         SummaryParallel | None, told("The rank's place in the parallel layout.", null="the trace does not tell")
     ]
-    kernels: Annotated[int, told("Kernels; copies and memsets are none.")]
+    kernels: Annotated[int, told("Kernels; without copies and memsets.")]
     kernel_sum_us: Annotated[float, told("Sum of the kernels' durations.")]
     busy_us: Annotated[float, told("Length of the union of the kernels' intervals.")]
     span_us: Annotated[float, told("First start to last end of the kernels.")]

@@ -1,10 +1,9 @@
-"""The overview of traces, as the contract's JSON and as text."""
+"""The overview of traces, as a JSON document and as text."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -13,6 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from traceanalyzer.commands.ingest.compute import Timeline
+from traceanalyzer.commands.ingest.result import (
+    SummaryDocument,
+    SummaryKernelsWithoutStep,
+    SummaryParallel,
+    SummaryStep,
+    SummaryTimeline,
+    SummaryTopKernel,
+)
+from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.show.terminal import table
 from traceanalyzer.trace import TraceSet
@@ -20,11 +28,9 @@ from traceanalyzer.wording import (
     duration,
     percent,
     plural,
-    us,
     visible,
 )
 
-SCHEMA = "traceanalyzer/summary/1"
 TOP_KERNELS_SHOWN = 10
 AXES = ("dp", "pp", "tp", "ep", "dcp")
 """Dimensions of a parallel layout that names of traces may hold."""
@@ -32,65 +38,31 @@ AXES = ("dp", "pp", "tp", "ep", "dcp")
 
 def document(
     traces: TraceSet, engine: str, timelines: Iterable[Timeline], warnings: Iterable[TraceWarning]
-) -> dict[str, Any]:
+) -> SummaryDocument:
     """Return the JSON document of ``ingest``."""
-    told = [warning.to_dict() for warning in warnings]
-    return {
-        "schema": SCHEMA,
-        "status": "warning" if told else "ok",
-        "sources": [asdict(source) for source in traces.sources],
-        "warnings": told,
-        "engine": engine,
-        "world_size": traces.world_size,
-        "missing_ranks": traces.missing_ranks,
-        "timelines": [_timeline(timeline) for timeline in timelines],
-    }
+    warnings = list(warnings)
+    return part_of(
+        SummaryDocument,
+        traces,
+        status="warning" if warnings else "ok",
+        warnings=warnings,
+        engine=engine,
+        timelines=[_timeline(timeline) for timeline in timelines],
+    )
 
 
-def _timeline(t: Timeline) -> dict[str, Any]:
-    return {
-        "synthetic": t.synthetic,
-        "rank": t.rank,
-        "device": t.device,
-        "device_name": t.device_name.name,
-        "device_name_source": t.device_name.source,
-        "parallel": None if t.parallel is None else {axis: t.parallel.get(axis) for axis in AXES},
-        "kernels": t.kernels,
-        "kernel_sum_us": us(t.kernel_sum_ns),
-        "busy_us": us(t.busy_ns),
-        "span_us": us(t.span_ns),
-        "memcpy_us": us(t.memcpy_ns),
-        "memset_us": us(t.memset_ns),
-        "comm_sum_us": us(t.comm_sum_ns),
-        "comm_exposed_us": us(t.comm_exposed_ns),
-        "graph_launches": t.graph_launches,
-        "kernels_without_step": {"count": t.outside_kernels, "sum_us": us(t.outside_sum_ns)},
-        "top_kernels": [
-            {"name": row["name"], "count": row["count"], "total_us": us(row["total_ns"]), "share": row["share"]}
-            for row in t.top_kernels.head(TOP_KERNELS_SHOWN).iter_rows(named=True)
-        ],
-        "step_source": t.step_source,
-        "steps": [_step(row) for row in t.steps.iter_rows(named=True)],
-    }
-
-
-def _step(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "index": row["step"],
-        "label": row["label"],
-        "phase": row["phase"],
-        "complete": row["complete"],
-        "requests": row["requests"],
-        "tokens": row["tokens"],
-        "kernels": row["kernels"],
-        "kernel_sum_us": us(row["kernel_sum_ns"]),
-        "busy_us": us(row["busy_ns"]),
-        "span_us": us(row["span_ns"]),
-        "idle_before_us": us(row["idle_before_ns"]),
-        "blocks": row["blocks"],
-        "kv_tokens": row["kv_tokens"],
-        "confidence": row["confidence"],
-    }
+def _timeline(t: Timeline) -> SummaryTimeline:
+    parallel = None if t.parallel is None else part_of(SummaryParallel, dict.fromkeys(AXES) | t.parallel)
+    return part_of(
+        SummaryTimeline,
+        t,
+        device_name=t.device_name.name,
+        device_name_source=t.device_name.source,
+        parallel=parallel,
+        kernels_without_step=SummaryKernelsWithoutStep(count=t.outside_kernels, sum_us=t.outside_sum_ns / 1e3),
+        top_kernels=rows_of(SummaryTopKernel, t.top_kernels.head(TOP_KERNELS_SHOWN)),
+        steps=rows_of(SummaryStep, t.steps.rename({"step": "index"})),
+    )
 
 
 def effort_line(traces: TraceSet) -> str:
@@ -121,9 +93,9 @@ def _argument(path: str) -> str:
 
 
 def render(engine: str, timelines: Iterable[Timeline], console: Console, next_path: str) -> Group:
-    """Return the overview as text: a section a device, then what to run next.
+    """Return the overview as text: a section per device, then what to run next.
 
-    Commands are one a line, also beyond the width, so that they can be pasted: print without cropping.
+    Commands are one per line, also beyond the width, so that they can be pasted: print without cropping.
     """
     parts: list[Any] = []
     shown = list(timelines)
@@ -222,4 +194,4 @@ def _blocks_line(steps: pl.DataFrame) -> str:
         return "none found"
     lowest = complete["confidence"].min()
     sure = "" if not isinstance(lowest, float) else f" (confidence {lowest:.2f})"
-    return f"{' or '.join(str(count) for count in counts)} transformer blocks a step{sure}"
+    return f"{' or '.join(str(count) for count in counts)} transformer blocks per step{sure}"

@@ -114,14 +114,14 @@ def _again(paths: tuple[str, ...], trace: Trace, *, alone: bool) -> str:
     """
     import shlex
 
-    from traceanalyzer.read.pipes import is_pipe
+    from traceanalyzer.read.input_path import input_path, is_file
     from traceanalyzer.wording import visible
 
-    if any(map(is_pipe, paths)):
+    if any(input_path(path).kind == "pipe" for path in paths):
         # What came through a pipe is gone; `ingest --output DIR` would have kept it.
         return "DIR"
     own = trace.metadata.source.path
-    if not alone and Path(own).is_file():
+    if not alone and is_file(own):
         return shlex.quote(visible(own))
     words = [shlex.quote(visible(path)) for path in paths]
     return " ".join(words if alone or trace.rank is None else [*words, f"--rank {trace.rank}"])

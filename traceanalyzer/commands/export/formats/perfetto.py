@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from traceanalyzer.commands.export.formats.tracks import (
 )
 from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
+from traceanalyzer.read.input_path import is_file
 from traceanalyzer.read.metadata import TraceMetadata
 from traceanalyzer.trace import Trace
 from traceanalyzer.wording import visible
@@ -46,7 +48,7 @@ def export(trace: Trace, target: Path) -> bool:
     """
     added = list(added_events(tracks_of(trace), trace.metadata))
     source = trace.metadata.source
-    if source.format == "json" and Path(source.path).is_file():
+    if source.format == "json" and is_file(source.path):
         write_repaired(source.path, target, added)
         return True
     document = (
@@ -142,7 +144,7 @@ def _stored_events(trace: Trace) -> Iterator[bytes]:
         raise TraceError(trace.metadata.source.path, f"the ingested events cannot be read: {error}") from error
     for row in events.iter_rows(named=True):
         args = {
-            name: msgspec.Raw(row[column].encode()) if column in _JSON_TEXT else row[column]
+            name: _json_value(row[column]) if column in _JSON_TEXT else row[column]
             for column, name in _ARGUMENTS.items()
             if row[column] is not None
         }
@@ -160,5 +162,18 @@ def _stored_events(trace: Trace) -> Iterator[bytes]:
         )
 
 
+@cache
+def _json_value(text: str) -> msgspec.Raw | str:
+    """Return a value that was kept as JSON; one that was a string in the file was kept as it was."""
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    return msgspec.Raw(text.encode())
+
+
 def _number(text: str | None) -> int | str | None:
-    return int(text) if text is not None and text.lstrip("-").isdecimal() else text
+    try:
+        return text if text is None else int(text)
+    except ValueError:
+        return text

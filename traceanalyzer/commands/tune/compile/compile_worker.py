@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
-from traceanalyzer.commands.tune.measure.process import serve
+from traceanalyzer.workers import serve
 
 
 def main(cache: str) -> None:
     """Answer compile questions; ``cache`` is a directory, or empty for none."""
     # Triton fuses multiply-adds by default up to 3.9 and warns that it will not; servers run with fusion.
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
-    serve(lambda question: answer(question, Path(cache) if cache else None))
+    serve(lambda question, _: answer(question, Path(cache) if cache else None))
 
 
 def answer(question: dict[str, Any], cache: Path | None) -> dict[str, Any]:
@@ -57,7 +56,3 @@ def _kept(path: Path) -> dict[str, Any] | None:
         return CompileFacts.from_dict(json.loads(path.read_text(encoding="utf-8"))).to_dict()
     except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "")

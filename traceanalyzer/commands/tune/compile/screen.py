@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from traceanalyzer.commands.tune.compile.candidate_order import Score, ordered, score
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts
-from traceanalyzer.commands.tune.measure.process import LateWorkerError, Worker, WorkerError
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import Target
+from traceanalyzer.workers import LateWorkerError, Worker, WorkerError
 
 if TYPE_CHECKING:
     from traceanalyzer.commands.tune.compile.device import Device

@@ -8,9 +8,9 @@ from typing import Any
 
 from traceanalyzer.commands.tune.formats.sweep import Point
 from traceanalyzer.commands.tune.measure.measuring import Description, MeasuringTask
-from traceanalyzer.commands.tune.measure.process import Worker, WorkerError
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.problems import TraceError
+from traceanalyzer.workers import Worker, WorkerError
 
 HARMLESS = (
     "WrongResultError",
@@ -59,7 +59,7 @@ class MeasuringBench:
             except WorkerError as failure:
                 raise LostBenchError(f"the measuring process does not start again: {failure}") from None
         try:
-            return self.worker.ask({**question, "task": task.to_dict()}, timeout_s)
+            return dict(self.worker.ask({**question, "task": task.to_dict()}, timeout_s))
         except WorkerError as failure:
             if not str(failure).startswith(HARMLESS):
                 self.worker.stop()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from traceanalyzer.commands.tune.measure.process import serve
+from traceanalyzer.workers import serve
 
 if TYPE_CHECKING:
     from traceanalyzer.commands.tune.measure.measuring import Session
@@ -21,7 +20,7 @@ def main(module: str, device: str) -> None:
 
     opened: list[Session] = []
 
-    def answer(question: dict[str, Any]) -> dict[str, Any]:
+    def answer(question: dict[str, Any], _: bytes) -> dict[str, Any]:
         if not opened:
             opened.append(import_module(module).open_session(device))
         session = opened[0]
@@ -34,7 +33,3 @@ def main(module: str, device: str) -> None:
         return {"samples_ms": session.sample(task, question["count"])}
 
     serve(answer)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])

@@ -16,9 +16,9 @@ from traceanalyzer.commands.tune.formats.sweep import Point
 from traceanalyzer.commands.tune.measure.bench import LostBenchError, MeasuringBench
 from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.measure.measuring import MeasuringTask
-from traceanalyzer.commands.tune.measure.process import WorkerError
 from traceanalyzer.commands.tune.measure.race import CandidateResult, Rounds, clearly_worse, results
 from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.workers import WorkerError
 
 CHECK_SHARE = 0.5
 """How much of a problem's time may go into checks; what is not checked by then is not measured. Chosen, not fitted."""

@@ -19,11 +19,11 @@ from traceanalyzer.read.json_borders import (
     border_like,
     list_end,
 )
+from traceanalyzer.read.loose_json import loose_value
 from traceanalyzer.read.text_stream import (
-    Text,
     TextDamaged,
     TextEnded,
-    decoded_value,
+    TextStream,
 )
 
 MAX_EVENT_BYTES = 64 << 20
@@ -38,11 +38,11 @@ class Window:
 
     Attributes:
         number: position among the windows.
-        offset, line: where it starts in the decompressed file (0-based byte, 1-based line or null).
+        offset, line: where it starts in the decompressed file (0-based byte, 1-based line or None).
         buffer: begins with the events' text, with separators between them, without the list's brackets.
         last: nothing follows in the list.
         cut_off: the file ended before the list did.
-        size: bytes of the buffer that are the window's; null for all of them. (Copying them out would take time.)
+        size: bytes of the buffer that are the window's; None for all of them. (Copying them out would take time.)
     """
 
     number: int
@@ -65,7 +65,7 @@ class Window:
 
 
 class NotATrace(Exception):  # noqa: N818  it is an answer, not an error
-    """The text is no trace; the message says why.
+    """The text is not a trace; the message says why.
 
     Attributes:
         damaged: it may have been one.
@@ -76,7 +76,7 @@ class NotATrace(Exception):  # noqa: N818  it is an answer, not an error
         self.damaged = damaged
 
 
-class Document(Text):
+class TraceText(TextStream):
     """Reads one trace from blocks of text.
 
     Args:
@@ -86,7 +86,7 @@ class Document(Text):
             text only, where it nearly always is; whoever decodes the windows must then check with ``ends_within``
             those that are not valid JSON.
         count_lines: number the lines of the text, which costs some time; without, lines after the first window are
-            not known (null).
+            unknown (None).
 
     Attributes:
         root: the values at the root beside the events, by key.
@@ -133,7 +133,7 @@ class Document(Text):
             self._drop(3)
         first = self._skip_space()
         if not first:
-            raise NotATrace("empty: there are no data in it", damaged=True)
+            raise NotATrace("empty: it holds no data", damaged=True)
         if first not in b"{[":
             self._skip_preamble()
             first = self._buffer[:1]
@@ -147,8 +147,8 @@ class Document(Text):
     def _skip_preamble(self) -> None:
         """Skip text before the JSON, such as a line of a log."""
         self._fill(1 << 16)
-        found = EVENT_LIST.search(self._buffer)
-        start = OBJECT.search(self._buffer, 0, found.start() + 1) if found else None
+        events = EVENT_LIST.search(self._buffer)
+        start = OBJECT.search(self._buffer, 0, events.start() + 1) if events else None
         if start is None:
             raise NotATrace("")
         self._warn("leading_data", f"{start.start()} bytes before the JSON were ignored")
@@ -186,9 +186,9 @@ class Document(Text):
 
     def _seek_events(self) -> bool:
         while True:
-            found = EVENT_LIST.search(self._buffer)
-            if found:
-                self._drop(found.end())
+            events = EVENT_LIST.search(self._buffer)
+            if events:
+                self._drop(events.end())
                 return True
             if self._ended:
                 return False
@@ -208,7 +208,7 @@ class Document(Text):
             if byte != b'"':
                 raise TextEnded if not byte else TextDamaged
             end = self._value_end(0)
-            key = decoded_value(self._buffer[:end])
+            key = loose_value(self._buffer[:end])
             self._drop(end)
             if self._skip_space() != b":":
                 raise TextEnded if not self._buffer else TextDamaged
@@ -227,7 +227,7 @@ class Document(Text):
         try:
             self.root[key] = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
-            value = decoded_value(text)
+            value = loose_value(text)
             if value is None:
                 self._warn("unreadable_value", f"the value of {key!r} is not valid JSON and was ignored")
             else:
@@ -285,7 +285,7 @@ class Document(Text):
         while True:
             start = max(0, limit - reach)
             for border in (self._border, EVENT_BOUNDARY):
-                ends = [found.end() for found in border.finditer(self._buffer, start, limit)]
+                ends = [match.end() for match in border.finditer(self._buffer, start, limit)]
                 if ends:
                     return ends[-1]
             if start == 0:

@@ -11,23 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.commands.tune.measure.process import LateWorkerError, Worker, WorkerError
+from traceanalyzer.workers import LateWorkerError, Worker, WorkerError
 
 WORKER = """
 import os, subprocess, sys, time
-from traceanalyzer.commands.tune.measure.process import serve
+from traceanalyzer.workers import serve
 
-def answer(question):
+def answer(question, payload):
     do = question["do"]
     if do == "print": print("noise on stdout")
     if do == "die": os.abort()
     if do == "exit": sys.stderr.write("out of luck\\n"); sys.stderr.flush(); os._exit(3)
     if do == "start": return {"pid": subprocess.Popen(["sleep", "60"]).pid}
     if do == "sleep": time.sleep(60)
+    if do == "surrogate": raise ValueError("\\udc80")
     if do == "raise": raise ValueError("no\\nway " + "x" * 5000)
-    return {"pid": os.getpid()}
+    return {"pid": os.getpid(), "bytes": len(payload)}
 
-serve(answer)
+def main():
+    serve(answer)
 """
 
 
@@ -100,7 +102,7 @@ def test_what_a_worker_has_started_is_killed_with_it(worker: Worker) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
 def test_a_worker_dies_with_a_caller_that_is_killed(worker: Worker, tmp_path: Path) -> None:
     caller = (
-        "from traceanalyzer.commands.tune.measure.process import Worker\n"
+        "from traceanalyzer.workers import Worker\n"
         "worker = Worker('misbehaving')\n"
         "print(worker.ask({'do': 'nothing'}, 30)['pid'], flush=True)\n"
         "worker.ask({'do': 'sleep'}, 60)\n"
@@ -126,3 +128,25 @@ def test_a_worker_killed_by_another_thread_answers_nobody(worker: Worker) -> Non
 def test_a_module_that_cannot_be_imported_is_told() -> None:
     with Worker("no_such_module_at_all") as worker, pytest.raises(WorkerError, match="No module named"):
         worker.ask({}, 30)
+
+
+def test_bytes_travel_with_a_question_however_many(worker: Worker) -> None:
+    with worker:
+        assert worker.ask({"do": "nothing"}, 30, bytes(3 << 20))["bytes"] == 3 << 20
+        assert worker.ask({"do": "nothing"}, 30, memoryview(b"abc"))["bytes"] == 3
+        assert worker.peak_bytes > 0
+
+
+def test_a_worker_whose_answers_rest_on_earlier_ones_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "misbehaving.py").write_text(WORKER)
+    with Worker("misbehaving", environment={"PYTHONPATH": str(tmp_path)}, replaced=False) as worker:
+        pid = worker.ask({"do": "nothing"}, 30)["pid"]
+        os.kill(pid, 9)
+        with pytest.raises(WorkerError, match="signal 9"):
+            worker.ask({"do": "nothing"}, 30)
+        assert worker.starts == 1
+
+
+def test_an_error_that_no_encoding_holds_is_told(worker: Worker) -> None:
+    with worker, pytest.raises(WorkerError, match=r"ValueError: \\udc80"):
+        worker.ask({"do": "surrogate"}, 30)
