@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from traceanalyzer.commands.tune.plan.candidates import Candidate
+from traceanalyzer.commands.tune.plan.candidates import PlanCandidate, Product
 from traceanalyzer.commands.tune.plan.row_counts import is_fused_moe
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Execution
@@ -27,15 +27,15 @@ HALF = ("bf16", "fp16")
 
 
 @dataclass(frozen=True)
-class Bench:
+class PlannedBench:
     """What the tune commands take.
 
     Attributes:
         kernel: for ``--kernel``.
         backend: for ``--backend``.
-        dtype: for ``--dtype``; null for the kernel's default.
+        dtype: for ``--dtype``; None for the kernel's default.
         n, k: of the product as it runs.
-        experts, top_k: on this rank; null for a dense product. A rank of an expert-parallel group sees on average
+        experts, top_k: on this rank; None for a dense product. A rank of an expert-parallel group sees on average
             ``top_k / ep`` of a token's experts.
         axes: for ``--axis``: what the server's library fixes, so that candidates do not differ in it.
         screens: whether ``tune screen`` knows the kernel.
@@ -66,14 +66,14 @@ class Bench:
 
 
 def executed_shape(
-    chosen: Candidate, execution: Execution | None, gpu: Gpu | None
+    chosen: PlanCandidate, execution: Execution | None, gpu: Gpu | None
 ) -> tuple[tuple[int, int] | None, tuple[str, ...]]:
     """Return (n, k) as the kernel runs them, and what that rests on. Only mxfp4 experts are known to be padded.
 
     Args:
         chosen: the kernel.
         execution: how the engine carries the model out; its padded input tells the multiple.
-        gpu: null where unknown.
+        gpu: None where unknown.
     """
     product = chosen.product
     if product is None:
@@ -83,10 +83,7 @@ def executed_shape(
         return (n, k), ()
     width = execution.moe_input_width if execution else None
     rocm = gpu if width is None and gpu is not None and gpu.vendor == "amd" else None
-    if rocm is not None:
-        step = ROCM_STEP_OF.get(rocm.target or "", ROCM_STEP)
-    else:
-        step = next((multiple for multiple in PADDINGS if width and width % multiple == 0), MXFP4_STEP)
+    step = _padding_step(width, rocm)
     gate_up = chosen.role == "moe_gate_up"
     hidden, ffn = (k, n // 2) if gate_up else (n, k)
     padded_hidden, padded_ffn = width or _up(hidden, step), _up(ffn, step)
@@ -96,11 +93,18 @@ def executed_shape(
     change = f"weights padded from {n} x {k} to {padded[0]} x {padded[1]}"
     if rocm is None:
         return padded, (f"{change} (multiples of {step}), inferred",)
+    others = " or ".join(str(other) for other in PADDINGS if other != step)
     return padded, (
-        f"{change}, as vLLM on ROCm pads (multiples of {step}, in other versions of "
-        f"{' or '.join(str(other) for other in PADDINGS if other != step)}): assumed, as no kernel here pads the "
-        "experts' input",
+        f"{change}, as vLLM on ROCm pads (multiples of {step}, in other versions of {others}): assumed, as no kernel "
+        "here pads the experts' input",
     )
+
+
+def _padding_step(width: int | None, rocm: Gpu | None) -> int:
+    """The multiple that weights are padded to: of the padded input, else as vLLM does on ROCm, else the least."""
+    if rocm is not None:
+        return ROCM_STEP_OF.get(rocm.target or "", ROCM_STEP)
+    return next((multiple for multiple in PADDINGS if width and width % multiple == 0), MXFP4_STEP)
 
 
 def _up(size: int, step: int) -> int:
@@ -108,8 +112,8 @@ def _up(size: int, step: int) -> int:
 
 
 def bench_of(
-    chosen: Candidate, dtypes: Dtypes, executed: tuple[int, int] | None, ep: int, vendor: str | None
-) -> tuple[Bench | None, str | None]:
+    chosen: PlanCandidate, dtypes: Dtypes, executed: tuple[int, int] | None, ep: int, vendor: str | None
+) -> tuple[PlannedBench | None, str | None]:
     """Return how a kernel can be measured, or why none of the tune commands does.
 
     Args:
@@ -117,42 +121,73 @@ def bench_of(
         dtypes: its element types.
         executed: (n, k) as it runs them.
         ep: expert-parallel ranks.
-        vendor: of the GPU; null where unknown.
+        vendor: of the GPU; None where unknown.
     """
-    kernel, product = chosen.kernel, chosen.product
+    product = chosen.product
     if product is None or executed is None:
-        return None, f"its shape is not known: {chosen.why_unknown}"
-    n, k = executed
-    axes: tuple[str, ...] = ()
-    if kernel.scheme == "triton_kernels":
-        fits = dtypes.weight == "mxfp4" and dtypes.activation in HALF and chosen.role in ("moe_gate_up", "moe_down")
-        if not fits or product.experts is None:
-            return None, "of triton_kernels, tune run measures gate_up and down with bf16 or fp16 x mxfp4"
-        name, backend, screens, same = chosen.role, "triton_kernels", True, True
-        axes = (f"group_m={GROUP_M[vendor]}",) if vendor in GROUP_M else ()
-    elif is_fused_moe(kernel):
-        if dtypes.weight not in HALF or product.experts is None or chosen.role != "moe_gate_up":
-            weights = dtypes.weight or "unknown ones"
-            return None, f"tune run measures vLLM's fused_moe with bf16 or fp16 weights, not {weights}"
-        name, backend, screens, same = "fused_moe", "fused_moe", False, True
-    elif re.search(r"w8a8.*fp8|fp8_block", kernel.name, re.IGNORECASE) or _block_scaled_fp8(kernel.knob, dtypes):
-        name, backend, screens, same = "fp8_block", "builtin", True, False
-    elif _plain_triton(chosen) and dtypes.activation in HALF and dtypes.weight in HALF:
-        name, backend, screens, same = "dense", "builtin", True, False
-    else:
-        return None, f"none of the tune commands measures it; it is tuned through {kernel.knob}"
+        return None, f"its shape is unknown: {chosen.why_unknown}"
+    backend = _backend_of(chosen, product, dtypes)
+    if isinstance(backend, str):
+        return None, backend
     experts, top_k = product.experts, product.top_k
     if experts is not None and top_k is not None and ep > 1:
         top_k = top_k // ep if top_k % ep == 0 else 1
-    dtype = None if name == "fp8_block" or dtypes.activation == "bf16" else dtypes.activation
-    return Bench(name, backend, dtype, n, k, experts, top_k, axes, screens, same), None
+    return PlannedBench(
+        kernel=backend.kernel,
+        backend=backend.name,
+        dtype=None if backend.kernel == "fp8_block" or dtypes.activation == "bf16" else dtypes.activation,
+        n=executed[0],
+        k=executed[1],
+        experts=experts,
+        top_k=top_k,
+        axes=(f"group_m={GROUP_M[vendor]}",) if backend.name == "triton_kernels" and vendor in GROUP_M else (),
+        screens=backend.screens,
+        same_code=backend.same_code,
+    ), None
+
+
+@dataclass(frozen=True)
+class _BackendOf:
+    """Which kernel of which backend stands for a kernel; see ``PlannedBench``."""
+
+    kernel: str
+    name: str
+    screens: bool
+    same_code: bool
+
+
+def _backend_of(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> _BackendOf | str:
+    """Return the backend that measures a kernel, or why none does."""
+    kernel = chosen.kernel
+    if kernel.scheme == "triton_kernels":
+        return _triton_kernels(chosen, product, dtypes)
+    if is_fused_moe(kernel):
+        return _fused_moe(chosen, product, dtypes)
+    if re.search(r"w8a8.*fp8|fp8_block", kernel.name, re.IGNORECASE) or _block_scaled_fp8(kernel.knob, dtypes):
+        return _BackendOf("fp8_block", "builtin", screens=True, same_code=False)
+    if _plain_triton(chosen) and dtypes.activation in HALF and dtypes.weight in HALF:
+        return _BackendOf("dense", "builtin", screens=True, same_code=False)
+    return f"none of the tune commands measures it; it is tuned through {kernel.knob}"
+
+
+def _triton_kernels(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> _BackendOf | str:
+    fits = dtypes.weight == "mxfp4" and dtypes.activation in HALF and chosen.role in ("moe_gate_up", "moe_down")
+    if not fits or product.experts is None:
+        return "of triton_kernels, tune run measures gate_up and down with bf16 or fp16 x mxfp4"
+    return _BackendOf(chosen.role, "triton_kernels", screens=True, same_code=True)
+
+
+def _fused_moe(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> _BackendOf | str:
+    if dtypes.weight not in HALF or product.experts is None or chosen.role != "moe_gate_up":
+        return f"tune run measures vLLM's fused_moe with bf16 or fp16 weights, not {dtypes.weight or 'unknown ones'}"
+    return _BackendOf("fused_moe", "fused_moe", screens=False, same_code=True)
 
 
 def _block_scaled_fp8(knob: str | None, dtypes: Dtypes) -> bool:
     return bool(knob) and "quantization/utils/configs" in (knob or "") and dtypes.weight == "fp8_block"
 
 
-def _plain_triton(chosen: Candidate) -> bool:
+def _plain_triton(chosen: PlanCandidate) -> bool:
     """Whether it is a dense product that a compiler wrote in Triton."""
     kernel = chosen.kernel
     dense = kernel.kind == "gemm" and chosen.product is not None and chosen.product.experts is None

@@ -39,7 +39,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PlanCandidate:
     """Kernels of one name, role and shape. Times are means a step, in ns.
 
     Attributes:
@@ -81,18 +81,18 @@ class Candidate:
 class Refusal:
     """A kernel that is not to be tuned, and why."""
 
-    candidate: Candidate
+    candidate: PlanCandidate
     reason: str
 
 
-def candidates_of(found: Roofline, kernels: pl.DataFrame) -> tuple[Candidate, ...]:
+def candidates_of(roof: Roofline, kernels: pl.DataFrame) -> tuple[PlanCandidate, ...]:
     """Return the kernels that could be tuned or are in the way, those that are worth most first, unknown ones last.
 
     Args:
-        found: the roofline.
+        roof: the roofline.
         kernels: its kernels with PRODUCT.
     """
-    steps = max(found.steps, 1)
+    steps = max(roof.steps, 1)
 
     def strict(name: str) -> pl.Expr:
         return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum() / steps)
@@ -107,9 +107,9 @@ def candidates_of(found: Roofline, kernels: pl.DataFrame) -> tuple[Candidate, ..
         plausible=pl.col("plausible").all(),
         seen=pl.struct("m", "distinct"),
     )
-    reasons = {(row.role, row.part): row.basis[-1] for row in found.rows if row.bound == "unknown" and row.basis}
+    reasons = {(row.role, row.part): row.basis[-1] for row in roof.rows if row.bound == "unknown" and row.basis}
     made = [
-        Candidate(
+        PlanCandidate(
             kernel=parse(row["name"]),
             role=row["role"] or "other",
             part=row["part"] or "",
@@ -118,7 +118,7 @@ def candidates_of(found: Roofline, kernels: pl.DataFrame) -> tuple[Candidate, ..
             measured_ns=row["measured"],
             floor_ns=row["floor"],
             worth_ns=row["worth"],
-            reachable_ns=_above(row["measured"], row["reachable"], row["count"] * found.latency.ns),
+            reachable_ns=_above(row["measured"], row["reachable"], row["count"] * roof.latency.ns),
             bound=row["bound"],
             plausible=row["plausible"],
             product=_product(row),
@@ -133,7 +133,7 @@ def _above(measured: float, reachable: float | None, latency: float) -> float | 
     return None if reachable is None else max(measured - max(reachable, latency), 0.0)
 
 
-def _order(candidate: Candidate) -> tuple[bool, float, float, str]:
+def _order(candidate: PlanCandidate) -> tuple[bool, float, float, str]:
     worth = candidate.worth_ns
     return worth is None, -(worth or 0.0), -candidate.measured_ns, candidate.kernel.name
 
@@ -157,10 +157,10 @@ def _product(row: dict[str, object]) -> Product | None:
     )
 
 
-def _with_shared_configurations(found: Sequence[Candidate]) -> list[Candidate]:
+def _with_shared_configurations(roof: Sequence[PlanCandidate]) -> list[PlanCandidate]:
     """Merge the products of a fused_moe kernel of the same experts: one configuration serves gate_up and down."""
-    merged: dict[tuple[object, ...], Candidate] = {}
-    for one in sorted(found, key=lambda candidate: candidate.role != "moe_gate_up"):
+    merged: dict[tuple[object, ...], PlanCandidate] = {}
+    for one in sorted(roof, key=lambda candidate: candidate.role != "moe_gate_up"):
         shared = is_fused_moe(one.kernel) and one.role in ("moe_gate_up", "moe_down")
         experts = one.product.experts if one.product else None
         key: tuple[object, ...] = (one.kernel.name, experts) if shared else (id(one),)
@@ -168,7 +168,7 @@ def _with_shared_configurations(found: Sequence[Candidate]) -> list[Candidate]:
     return list(merged.values())
 
 
-def _joined(first: Candidate, other: Candidate) -> Candidate:
+def _joined(first: PlanCandidate, other: PlanCandidate) -> PlanCandidate:
     def both(a: float | None, b: float | None) -> float | None:
         return None if a is None or b is None else a + b
 
@@ -184,7 +184,7 @@ def _joined(first: Candidate, other: Candidate) -> Candidate:
     )
 
 
-def refuse(candidate: Candidate, period_ns: float) -> str | None:
+def refuse(candidate: PlanCandidate, period_ns: float) -> str | None:
     """Return why a kernel is not to be tuned, or null.
 
     Args:
@@ -204,7 +204,7 @@ def refuse(candidate: Candidate, period_ns: float) -> str | None:
     return _cannot_pay(candidate, period_ns)
 
 
-def _cannot_pay(candidate: Candidate, period_ns: float) -> str | None:
+def _cannot_pay(candidate: PlanCandidate, period_ns: float) -> str | None:
     for worth, roof in ((candidate.worth_ns, "floor"), (candidate.reachable_ns, "achievable roof")):
         if worth is not None and worth < LEAST_WORTH * period_ns:
             share = worth / period_ns if period_ns else 0.0
@@ -225,14 +225,14 @@ def _closed(kernel: KernelName) -> str:
     return "no matrix product, so no tile to choose; fusing or removing it is what helps"
 
 
-def worth_listing(found: Iterable[Candidate], period_ns: float) -> list[Candidate]:
+def worth_listing(roof: Iterable[PlanCandidate], period_ns: float) -> list[PlanCandidate]:
     """Return those that a reader may take for worth tuning: by what they could win, or products by their time."""
     least = LEAST_WORTH * period_ns
 
-    def listed(one: Candidate) -> bool:
+    def listed(one: PlanCandidate) -> bool:
         if (one.worth_ns or 0.0) >= least:
             return True
         could_be = one.kernel.retunable or one.kernel.kind in ("gemm", "attention", "ssm")
         return could_be and one.measured_ns >= least
 
-    return [one for one in found if listed(one)]
+    return [one for one in roof if listed(one)]

@@ -36,10 +36,10 @@ def plan(
 ) -> None:
     """Pick the kernel of a trace whose tile is worth tuning.
 
-    The retunable kernel with most time above its roof, its shape and rows, what a win is worth at most, the commands
-    to run next; and why the kernels before it are refused.
+    The retunable kernel with most time above its roof, its shape and rows, the most that a better tile can save, and
+    the commands to run next; and why larger kernels cannot be tuned or are not worth it.
     """
-    from traceanalyzer.commands.tune.plan import view as report
+    from traceanalyzer.commands.tune.plan import view
     from traceanalyzer.commands.tune.plan.compute import plan as make_plan
     from traceanalyzer.commands.tune.plan.next_commands import next_commands
     from traceanalyzer.commands.tune.shell_commands import command_lines
@@ -49,17 +49,17 @@ def plan(
     request = given.request(no_cache=no_cache)
     try:
         trace = open_one(paths, rank=rank, no_cache=no_cache)
-        found = make_plan(trace, request, triton_cache)
+        planned = make_plan(trace, request, triton_cache)
     except RooflineError as error:
         raise click.UsageError(str(error)) from error
     show_warnings(warnings_of(trace))
-    commands = next_commands(found, paths, _stated_options())
+    commands = next_commands(planned, paths, _stated_options())
     if as_json:
-        emit_json(report.document(found, commands))
+        emit_json(view.document(planned, commands))
         return
     screen = console()
-    screen.print(report.render(found, screen.width))
-    click.echo(command_lines(commands))
+    screen.print(view.render(planned, screen.width))
+    click.echo(command_lines([command.line for command in commands]))
 
 
 def _stated_options() -> dict[str, str]:

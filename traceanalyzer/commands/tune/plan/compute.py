@@ -1,4 +1,4 @@
-"""From a trace to what is to be tuned: the retunable kernel that can win most, its shape, and the commands to run."""
+"""From a trace to what is to be tuned: the retunable kernel that can save most, and its shape."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from pathlib import Path
 
 import polars as pl
 
-from traceanalyzer.commands.tune.plan.bench_of import Bench, bench_of, executed_shape
+from traceanalyzer.commands.tune.plan.bench_of import PlannedBench, bench_of, executed_shape
 from traceanalyzer.commands.tune.plan.candidates import (
-    Candidate,
+    PlanCandidate,
     Refusal,
     candidates_of,
     refuse,
     worth_listing,
 )
-from traceanalyzer.commands.tune.plan.products import Layout, with_products
+from traceanalyzer.commands.tune.plan.products import TuningLayout, with_products
 from traceanalyzer.commands.tune.plan.row_counts import Flip, flips, rows_to_tune
+from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Architecture, candidates, expected_distinct
 from traceanalyzer.names import Dtypes
 from traceanalyzer.roofline import Request, Roofline, roofline
@@ -29,7 +30,7 @@ from traceanalyzer.segment.selection import with_num_warps
 from traceanalyzer.trace import Trace
 
 MOST_MODELS = 3
-"""So many models that would fit are named in commands."""
+"""Models that would fit and are named in commands, at most. Chosen, not fitted."""
 
 WEIGHTS_OF_ROLE = {
     "moe_gate_up": "experts",
@@ -44,25 +45,25 @@ WEIGHTS_OF_ROLE = {
 
 
 @dataclass(frozen=True)
-class Target:
+class PlannedTarget:
     """What to tune.
 
     Attributes:
-        candidate: the kernel, its time and what a win is worth.
+        candidate: the kernel, its time and what a better tile saves.
         m: rows to tune: those seen, then both sides of flips.
         flips: which of them are flips, and why.
-        executed: (n, k) as the kernel runs them, padding included; null where the product is unknown.
+        executed: (n, k) as the kernel runs them, padding included; None where the product is unknown.
         distinct: number of rows -> experts on this rank that are expected to get a token.
         dtypes: element types; from the name, else of the model's weights.
         compiled: what the Triton cache of the server says.
-        num_warps: from the trace's launch, else from the cache; null where neither tells.
-        tpot_share: worth over the time of an output token; null unless every step gives each sequence one token.
-        bench: how it can be measured; null with ``no_bench``.
+        num_warps: from the trace's launch, else from the cache; None where neither has it.
+        tpot_share: saving over the time per output token; None unless every step gives each sequence one token.
+        bench: how it can be measured; None with ``no_bench``.
         no_bench: why none of the tune commands measures it.
-        notes: what the figures rest on.
+        notes: what the figures are based on.
     """
 
-    candidate: Candidate
+    candidate: PlanCandidate
     m: tuple[int, ...]
     flips: tuple[Flip, ...]
     executed: tuple[int, int] | None
@@ -71,7 +72,7 @@ class Target:
     compiled: CompiledKernel | None
     num_warps: int | None
     tpot_share: float | None
-    bench: Bench | None
+    bench: PlannedBench | None
     no_bench: str | None
     notes: tuple[str, ...]
 
@@ -81,18 +82,18 @@ class Plan:
     """What to tune and what not.
 
     Attributes:
-        target: null where nothing can be said to be worth it; ``reason`` says why.
+        target: None where nothing is known to be worth it; ``reason`` says why.
         reason: why there is no target, and what to pass.
-        refused: kernels with a noticeable share of the step that are not to be tuned, those worth most first.
-        others: what to tune after the target, those worth most first.
-        roofline: what it rests on.
+        refused: kernels with a noticeable share of the step that are not tuned, the largest saving first.
+        others: what to tune after the target, the largest saving first.
+        roofline: what it is based on.
         fitting_models: built-in models that would fit, where none was given or recognised.
     """
 
-    target: Target | None
+    target: PlannedTarget | None
     reason: str | None
     refused: tuple[Refusal, ...]
-    others: tuple[Candidate, ...]
+    others: tuple[PlanCandidate, ...]
     roofline: Roofline
     fitting_models: tuple[str, ...]
 
@@ -112,116 +113,149 @@ def plan(trace: Trace, request: Request | None = None, cache: Path | None = None
 
     Raises:
         RooflineError: there are no such steps, or what is stated contradicts itself or the model.
-        TraceError: the cache is no Triton cache.
+        TraceError: the cache is not a Triton cache.
     """
     asked = request or Request()
-    found = roofline(trace, asked)
+    roof = roofline(trace, asked)
     scope = scope_of(trace, asked.phase, asked.step, every_phase=asked.every_phase)
     compiled = compiled_kernels(trace, cache) if cache else {}
-    products, layout, notes = with_products(trace, asked, found, scope)
+    products, layout, notes = with_products(trace, asked, roof, scope)
     launched = segment(trace).events.select("index", "graph", "thread_block")
     kernels = products.join(launched, on="index", how="left", maintain_order="left")
-    ranked = candidates_of(found, kernels)
-    open_ = [one for one in ranked if refuse(one, found.period_ns) is None]
+    ranked = candidates_of(roof, kernels)
+    open_ = [one for one in ranked if refuse(one, roof.period_ns) is None]
     refused = tuple(
         Refusal(one, reason)
-        for one in worth_listing(ranked, found.period_ns)
-        if (reason := refuse(one, found.period_ns)) is not None
+        for one in worth_listing(ranked, roof.period_ns)
+        if (reason := refuse(one, roof.period_ns)) is not None
     )
-    reason = _no_target(trace, found, open_, [refusal.candidate for refusal in refused])
+    reason = _no_target(trace, roof, open_, [refusal.candidate for refusal in refused])
     chosen = open_[0] if open_ and reason is None else None
-    target = _target(trace, asked, found, chosen, layout, kernels, compiled, notes) if chosen else None
+    known = _Known(trace, asked, roof, layout, kernels, compiled, notes)
+    target = _target(known, chosen) if chosen else None
     return Plan(
         target=target,
         reason=reason,
         refused=refused,
         others=tuple(open_[1:] if target else open_),
-        roofline=found,
-        fitting_models=_fitting(trace, found, scope, kernels),
+        roofline=roof,
+        fitting_models=_fitting(trace, roof, scope, kernels),
     )
 
 
-def _no_target(trace: Trace, found: Roofline, open_: Sequence[Candidate], refused: Sequence[Candidate]) -> str | None:
-    """Why nothing can be picked: work that may be larger is not known, nothing is known, or nothing pays."""
-    missing = _missing(trace, found)
+def _no_target(
+    trace: Trace, roof: Roofline, open_: Sequence[PlanCandidate], refused: Sequence[PlanCandidate]
+) -> str | None:
+    """Why nothing can be picked: work that may be larger is unknown, everything is unknown, or nothing pays."""
+    missing = _missing(trace, roof)
     unknown = [one for one in refused if one.kernel.retunable and one.worth_ns is None]
     best = open_[0].worth_ns or 0.0 if open_ else 0.0
     if missing and any(one.measured_ns > best for one in unknown):
-        return f"which kernel could win most is not known. {missing}"
+        return f"which kernel could save most is unknown. {missing}"
     if open_:
         return None
+    return _nothing_pays(trace, refused, unknown, missing)
+
+
+def _nothing_pays(
+    trace: Trace, refused: Sequence[PlanCandidate], unknown: Sequence[PlanCandidate], missing: str
+) -> str:
     if trace.cpu_only or not refused:
         return missing or "no kernel has a noticeable share of the step"
     if unknown:
-        return f"what retunable kernels could win is not known: {unknown[0].why_unknown}"
+        return f"what retunable kernels could save is unknown: {unknown[0].why_unknown}"
     pays = "can pay" if any(one.kernel.retunable for one in refused) else "with a noticeable share can be retuned"
-    return f"no kernel {pays}: the refused ones say why"
+    return f"no kernel {pays}; the reasons are listed"
 
 
-def _missing(trace: Trace, found: Roofline) -> str:
+def _missing(trace: Trace, roof: Roofline) -> str:
     if trace.cpu_only:
         return "The trace has CPU ops only: record GPU activity (ProfilerActivity.CUDA)."
     wanted = []
-    if found.model is None:
+    if roof.model is None:
         wanted.append("--model NAME or the path of its config.json")
-    if found.ceilings is None:
+    if roof.ceilings is None:
         wanted.append("--gpu NAME (traceanalyzer gpus lists them)")
     return f"Pass {' and '.join(wanted)}." if wanted else ""
 
 
-def _fitting(trace: Trace, found: Roofline, scope: Scope, kernels: pl.DataFrame) -> tuple[str, ...]:
-    if found.model is not None or trace.cpu_only:
+def _fitting(trace: Trace, roof: Roofline, scope: Scope, kernels: pl.DataFrame) -> tuple[str, ...]:
+    if roof.model is not None or trace.cpu_only:
         return ()
     fitting = candidates(trace_facts(scope, kernels, world_size=trace.metadata.world_size))
     return tuple(one.architecture.name for one in fitting) if len(fitting) <= MOST_MODELS else ()
 
 
-def _target(
-    trace: Trace,
-    request: Request,
-    found: Roofline,
-    chosen: Candidate,
-    layout: Layout | None,
-    kernels: pl.DataFrame,
-    compiled: Mapping[str, CompiledKernel],
-    notes: Sequence[str],
-) -> Target:
-    gpu = found.ceilings.gpu if found.ceilings else None
-    vendor = gpu.vendor if gpu else None
-    product, model = chosen.product, found.model
-    moe = model.moe if model and product and product.experts else None
-    flip = flips(chosen.kernel, vendor, moe.experts if moe else None, moe.top_k if moe else None) if product else ()
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What a plan is made from.
+
+    Attributes:
+        trace, request: as given to ``plan``.
+        roof: the roofline.
+        layout: of the job; None where there is no model.
+        kernels: of the steps, with their products and launches.
+        compiled: what the Triton cache says, by kernel name.
+        notes: what the products are based on.
+    """
+
+    trace: Trace
+    request: Request
+    roof: Roofline
+    layout: TuningLayout | None
+    kernels: pl.DataFrame
+    compiled: Mapping[str, CompiledKernel]
+    notes: Sequence[str]
+
+
+def _target(known: _Known, chosen: PlanCandidate) -> PlannedTarget:
+    gpu = known.roof.ceilings.gpu if known.roof.ceilings else None
+    layout, product = known.layout, chosen.product
+    flip = _flips(known, chosen, gpu)
     rows = rows_to_tune(product.m, flip) if product else ()
-    dtypes = _dtypes(chosen, model)
+    dtypes = _dtypes(chosen, known.roof.model)
     executed, padding = executed_shape(chosen, layout.execution if layout else None, gpu)
-    bench, no_bench = bench_of(chosen, dtypes, executed, layout.parallel.ep if layout else 1, vendor)
-    cached = compiled.get(chosen.kernel.name)
-    whole = found.decode and found.period_ns and chosen.worth_ns is not None
-    return Target(
+    bench, no_bench = bench_of(
+        chosen, dtypes, executed, layout.parallel.ep if layout else 1, gpu.vendor if gpu else None
+    )
+    cached = known.compiled.get(chosen.kernel.name)
+    return PlannedTarget(
         candidate=chosen,
         m=rows,
         flips=tuple(one for one in flip if product and one.m not in product.m),
         executed=executed,
-        distinct=_distinct(rows, chosen, model, request, layout),
+        distinct=_distinct(rows, chosen, known),
         dtypes=dtypes,
         compiled=cached,
-        num_warps=_num_warps(trace, kernels, chosen) or (cached.num_warps if cached else None),
-        tpot_share=(chosen.worth_ns or 0.0) / found.period_ns if whole else None,
+        num_warps=_num_warps(known.trace, known.kernels, chosen) or (cached.num_warps if cached else None),
+        tpot_share=_tpot_share(known.roof, chosen),
         bench=bench,
         no_bench=no_bench,
-        notes=(*notes, *padding, *_graph_note(kernels, chosen)),
+        notes=(*known.notes, *padding, *_graph_note(known.kernels, chosen)),
     )
 
 
-def _graph_note(kernels: pl.DataFrame, chosen: Candidate) -> tuple[str, ...]:
+def _flips(known: _Known, chosen: PlanCandidate, gpu: Gpu | None) -> tuple[Flip, ...]:
+    model, product = known.roof.model, chosen.product
+    if product is None:
+        return ()
+    moe = model.moe if model and product.experts else None
+    return flips(chosen.kernel, gpu.vendor if gpu else None, moe.experts if moe else None, moe.top_k if moe else None)
+
+
+def _tpot_share(roof: Roofline, chosen: PlanCandidate) -> float | None:
+    if not (roof.decode and roof.period_ns) or chosen.worth_ns is None:
+        return None
+    return chosen.worth_ns / roof.period_ns
+
+
+def _graph_note(kernels: pl.DataFrame, chosen: PlanCandidate) -> tuple[str, ...]:
     if not kernels.filter(pl.col("name") == chosen.kernel.name)["graph"].any():
         return ()
-    return (
-        "m counts what the scheduler sent; a graph runs the next batch size that was captured, which no trace tells",
-    )
+    return ("m is what the scheduler sent; a graph runs the next captured batch size, which no trace shows",)
 
 
-def _dtypes(chosen: Candidate, model: Architecture | None) -> Dtypes:
+def _dtypes(chosen: PlanCandidate, model: Architecture | None) -> Dtypes:
     """Element types from the name; where it has none, of the model."""
     told = chosen.kernel.dtypes
     which = WEIGHTS_OF_ROLE.get(chosen.role)
@@ -236,11 +270,9 @@ def _dtypes(chosen: Candidate, model: Architecture | None) -> Dtypes:
     )
 
 
-def _distinct(
-    rows: Sequence[int], chosen: Candidate, model: Architecture | None, request: Request, layout: Layout | None
-) -> tuple[tuple[int, float], ...]:
+def _distinct(rows: Sequence[int], chosen: PlanCandidate, inputs: _Known) -> tuple[tuple[int, float], ...]:
     """Experts on this rank that are expected to get a token, for every number of rows."""
-    product = chosen.product
+    product, model, request, layout = chosen.product, inputs.roof.model, inputs.request, inputs.layout
     if product is None or product.top_k is None or model is None or model.moe is None:
         return ()
     ep = layout.parallel.ep if layout else 1
@@ -254,7 +286,7 @@ def _distinct(
     )
 
 
-def _num_warps(trace: Trace, kernels: pl.DataFrame, chosen: Candidate) -> int | None:
+def _num_warps(trace: Trace, kernels: pl.DataFrame, chosen: PlanCandidate) -> int | None:
     """Warps of a launch, where all launches of the kernel in that role have the same."""
     own = kernels.filter(pl.col("name") == chosen.kernel.name, pl.col("role").is_in(list(chosen.roles)))
     counts = with_num_warps(trace, own)["num_warps"].unique().to_list()

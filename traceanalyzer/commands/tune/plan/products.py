@@ -42,7 +42,7 @@ _OPS: dict[str, pl.DataType] = {
 
 
 @dataclass(frozen=True)
-class Layout:
+class TuningLayout:
     """How the model is spread over ranks and carried out, as the roofline took it."""
 
     parallel: Parallel
@@ -50,8 +50,8 @@ class Layout:
 
 
 def with_products(
-    trace: Trace, request: Request, found: Roofline, scope: Scope
-) -> tuple[pl.DataFrame, Layout | None, tuple[str, ...]]:
+    trace: Trace, request: Request, roof: Roofline, scope: Scope
+) -> tuple[pl.DataFrame, TuningLayout | None, tuple[str, ...]]:
     """Return the roofline's kernels with PRODUCT, the layout (null without a model), and what both rest on.
 
     Shapes that the trace gives come first. Else the n-th matrix product of a role and layer is the model's n-th op of
@@ -60,23 +60,23 @@ def with_products(
     Args:
         trace: one rank's trace.
         request: what the user stated.
-        found: the roofline of that request.
+        roof: the roofline of that request.
         scope: the steps it looked at.
 
     Raises:
         RooflineError: the layout contradicts the model.
     """
     given = pl.col("what") == "gemm"
-    kernels = found.kernels.with_columns(
+    kernels = roof.kernels.with_columns(
         pl.when(given).then(pl.col(name)).cast(pl.Int64).alias(name) for name in ("m", "n", "k")
     )
-    if found.model is None:
+    if roof.model is None:
         nothing = {name: pl.lit(None, dtype=_OPS[name]) for name in ("experts", "top_k", "distinct")}
         return kernels.with_columns(**nothing), None, ()
     try:
-        parallel, stage, notes = layout_of(trace, scope, found.model, (request.tp, request.pp, request.ep))
-        execution, assumed = execution_of(scope, found.kernels, found.model)
-        ops = _ops_frame(found.model, request, scope, (parallel, execution, stage))
+        parallel, stage, notes = layout_of(trace, scope, roof.model, (request.tp, request.pp, request.ep))
+        execution, assumed = execution_of(scope, roof.kernels, roof.model)
+        ops = _ops_frame(roof.model, request, scope, (parallel, execution, stage))
     except ModelError as error:
         raise RooflineError(str(error)) from error
     joined = _positioned(kernels).join(ops, on=list(_KEYS), how="left", nulls_equal=True, maintain_order="left")
@@ -86,7 +86,7 @@ def with_products(
             *(pl.coalesce(name, pl.when(fits).then(f"op_{name}")).alias(name) for name in ("m", "n", "k")),
             *(pl.when(fits).then(pl.col(name)).alias(name) for name in ("experts", "top_k", "distinct")),
         ),
-        Layout(parallel, execution),
+        TuningLayout(parallel, execution),
         (*notes, *assumed),
     )
 
