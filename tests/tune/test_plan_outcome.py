@@ -15,7 +15,7 @@ from synthetic import TraceSpec, decode_steps
 from synthetic.models import gptoss_20b_decode
 from tests.support.plan_traces import fused_moe, opened, renamed
 from traceanalyzer.cli.main import cli
-from traceanalyzer.commands.tune.verify.outcome import Measured, Outcome, outcome
+from traceanalyzer.commands.tune.verify.outcome import TileOutcome, TimeChange, outcome
 
 Save = Callable[..., Path]
 WIDE, NARROW = "32x256x128x1", "32x32x128x1"
@@ -33,7 +33,7 @@ def slower(spec: TraceSpec, role: str, factor: float) -> TraceSpec:
     return replace(spec, model=replace(spec.model, layers=layers))
 
 
-def between(save: Save, before: TraceSpec, after: TraceSpec) -> Outcome:
+def between(save: Save, before: TraceSpec, after: TraceSpec) -> TileOutcome:
     return outcome(opened(save(before, 1)), opened(save(after, 2)))
 
 
@@ -59,7 +59,7 @@ def test_the_tiles_change_is_the_sum_of_its_kernels(save: Save) -> None:
     found = between(save, gptoss_20b_decode(tile=WIDE), gptoss_20b_decode(tile=NARROW))
     assert found.tile is not None
     assert found.tile.delta_ns == pytest.approx(sum(one.delta_ns for one in found.changes if one.tile))
-    assert found.step.delta_ns == pytest.approx(found.found.after_step_ns - found.found.before_step_ns)
+    assert found.step.delta_ns == pytest.approx(found.compared.after_step_ns - found.compared.before_step_ns)
 
 
 def test_a_gain_elsewhere_is_not_the_tiles(save: Save) -> None:
@@ -139,9 +139,9 @@ def test_batches_weigh_as_often_as_they_occur_before(save: Save) -> None:
     few = replace(gptoss_20b_decode(tile=WIDE), steps=(*decode_steps(6, batch=1), *decode_steps(3, batch=4)))
     many = replace(gptoss_20b_decode(tile=NARROW), steps=(*decode_steps(3, batch=1), *decode_steps(6, batch=4)))
     found = between(save, few, many)
-    assert found.found.matched["requests"].to_list() == [1, 4]
-    assert found.step.before_ns == pytest.approx(found.found.before_step_ns)
-    assert found.step.after_ns == pytest.approx(found.found.after_step_ns)
+    assert found.compared.matched["requests"].to_list() == [1, 4]
+    assert found.step.before_ns == pytest.approx(found.compared.before_step_ns)
+    assert found.step.after_ns == pytest.approx(found.compared.after_step_ns)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_batches_weigh_as_often_as_they_occur_before(save: Save) -> None:
     ],
 )
 def test_verdicts_follow_the_interval(before: float, after: float, error: float | None, verdict: str) -> None:
-    assert Measured(before, after, error).verdict == verdict
+    assert TimeChange(before, after, error).verdict == verdict
 
 
 def test_traces_and_serving_results_in_one_document(save: Save, shared: Path) -> None:
@@ -189,7 +189,7 @@ def test_people_read_whose_the_change_is(save: Save) -> None:
     paths = [str(save(gptoss_20b_decode(tile=tile))) for tile in (WIDE, NARROW)]
     result = verify("--before", paths[0], "--after", paths[1], "--no-cache")
     assert result.exit_code == 0
-    assert "the step's change is the tile's" in " ".join(result.stdout.split())
+    assert "the tile explains the step's change" in " ".join(result.stdout.split())
     assert "TPOT" in result.stdout
 
 

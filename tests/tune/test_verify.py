@@ -7,11 +7,11 @@ import pytest
 from tests.support.tune_benches import PROBLEM, fake_bench
 from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.run.compute import Job, Settings, measure
-from traceanalyzer.commands.tune.verify.compute import Comparison, compare
+from traceanalyzer.commands.tune.verify.compute import TileComparison, compare
 from traceanalyzer.kernels.problem import Config
 
 
-def compared(before: Config, after: Config, rounds: int = 12) -> Comparison:
+def compared(before: Config, after: Config, rounds: int = 12) -> TileComparison:
     with fake_bench() as bench:
         job = Job(PROBLEM, None, (before, after))
         outcome = measure(bench, [job], Settings(rounds=rounds, samples=3, margin=None), Journal(None))[0]

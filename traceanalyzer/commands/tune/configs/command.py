@@ -18,12 +18,12 @@ def configs(log: Path, folder: Path | None, as_json: bool) -> None:
 
     With --folder, say which of the files there are for a shape close to the missing one, and why they were not used.
     """
-    from traceanalyzer.commands.tune.configs import view as report
+    from traceanalyzer.commands.tune.configs import view
     from traceanalyzer.commands.tune.configs.compute import missing_configs
     from traceanalyzer.show.terminal import console
 
-    found = missing_configs(log, folder)
+    lookup = missing_configs(log, folder)
     if as_json:
-        emit_json(report.document(found))
+        emit_json(view.document(lookup))
         return
-    console().print(report.render(found))
+    console().print(view.render(lookup))

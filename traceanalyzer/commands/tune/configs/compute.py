@@ -54,12 +54,12 @@ def missing_configs(log: str | Path, folder: str | Path | None = None) -> Lookup
 
     Args:
         log: the server's log, plain or gzip.
-        folder: with configuration files; null compares with nothing.
+        folder: with configuration files; None compares with nothing.
 
     Raises:
         TraceError: the log or the folder cannot be read.
     """
-    found: dict[FileName, list[int]] = {}
+    seen: dict[FileName, list[int]] = {}
     used: dict[str, None] = {}
     log_lines = 0
     for number, line in enumerate(open_source(str(log)).text.split("\n"), start=1):
@@ -70,10 +70,10 @@ def missing_configs(log: str | Path, folder: str | Path | None = None) -> Lookup
         names = _names(line.partition(_NOT_FOUND)[2])
         log_lines += bool(names)
         for name in dict.fromkeys(names):
-            found.setdefault(name, []).append(number)
+            seen.setdefault(name, []).append(number)
     files = _files(folder)
     return Lookup(
-        missing=tuple(_missing(name, lines, files) for name, lines in found.items()),
+        missing=tuple(_missing(name, lines, files) for name, lines in seen.items()),
         used=tuple(used),
         log_lines=log_lines,
     )

@@ -11,7 +11,7 @@ from traceanalyzer.cli.common import emit_json, json_option, show_warnings
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--top-k", type=click.IntRange(min=1), help="Experts a token, where the file names the concurrency only.")
+@click.option("--top-k", type=click.IntRange(min=1), help="Experts per token, where the file has only the concurrency.")
 @click.option("--format", "format_name", help="What the file is, where it cannot be recognised.")
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
 @click.option(
@@ -22,9 +22,9 @@ def import_(
     file: Path, top_k: int | None, format_name: str | None, limit: int, output: Path | None, as_json: bool
 ) -> None:
     """Read measured tiles from FILE: sweeps of ours and of other tuners, logs of 'conc=1 bm=16 ...' lines."""
-    from traceanalyzer.commands.tune import view as report
     from traceanalyzer.commands.tune.formats import NAMES, read_sweep
     from traceanalyzer.commands.tune.formats.sweep import write_sweep
+    from traceanalyzer.commands.tune.import_ import view
     from traceanalyzer.show.terminal import console
 
     if format_name is not None and format_name not in NAMES:
@@ -34,7 +34,7 @@ def import_(
     if output is not None:
         write_sweep(output, sweep.points)
     if as_json:
-        emit_json(report.points_document(sweep))
+        emit_json(view.document(sweep))
         return
     out = console()
-    out.print(report.render_points(sweep, limit or len(sweep.points), out.width))
+    out.print(view.render(sweep, limit or len(sweep.points), out.width))

@@ -8,12 +8,12 @@ from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
 
 
-class TunePointsPoint(Part):
-    """TODO"""
+class ImportedPoint(Part):
+    """A configuration, measured on a problem."""
 
-    kernel: Annotated[str | None, told("Name of the kernel.", null="the file does not say")]
-    m: Annotated[int | None, told("Rows.", null="not known")]
-    concurrency: Annotated[int | None, told("Requests (tokens) in the batch.", null="not known")]
+    kernel: Annotated[str | None, told("Name of the kernel.", null="not in the file")]
+    m: Annotated[int | None, told("Rows.", null="unknown")]
+    concurrency: Annotated[int | None, told("Requests (tokens) in the batch.", null="unknown")]
     shape: Annotated[
         dict[str, int | float | str | bool | None],
         told("The rest of the problem (n, k, dtype, experts, top_k), as far as known."),
@@ -27,8 +27,8 @@ class TunePointsPoint(Part):
     samples_ms: Annotated[list[float], told("Every sample.")]
     median_ms: Annotated[float | None, told("Their median.", null="no samples")]
     reason: Annotated[str | None, told("Why it failed.", null="it did not, or was not timed")]
-    backend: Annotated[str | None, told("Whose kernel ran.", null="not known")]
-    routing: Annotated[str | None, told("How rows fall on experts.", null="does not apply, or not known")]
+    backend: Annotated[str | None, told("Whose kernel ran.", null="unknown")]
+    routing: Annotated[str | None, told("How rows fall on experts.", null="does not apply, or unknown")]
     device: Annotated[dict[str, str | None], told("name and target of the GPU, as far as known.")]
     versions: Annotated[dict[str, str], told("Versions of the software that decides the result.")]
     measured: Annotated[bool, told("False when nothing was timed on a GPU (interpreter).")]
@@ -39,5 +39,5 @@ class TunePointsDocument(Document, tag="traceanalyzer/tune-points/1"):
 
     command: ClassVar[str] = "tune import"
 
-    points: Annotated[list[TunePointsPoint], told("One a configuration and problem, in the file's order.")]
+    points: Annotated[list[ImportedPoint], told("One per configuration and problem, in the file's order.")]
     warnings: Annotated[list[TraceWarning], told("What was skipped, counted.")]

@@ -117,11 +117,11 @@ def replay(
 
 def _tables(sweep: Sweep) -> list[list[Point]]:
     """Return the points that are alternatives to each other; what was never tried is none."""
-    found: dict[tuple[object, ...], list[Point]] = {}
+    by_problem: dict[tuple[object, ...], list[Point]] = {}
     for point in sweep.points:
         if point.samples_ms or point.reason:
-            found.setdefault((*point.problem, point.m, point.concurrency), []).append(point)
-    return list(found.values())
+            by_problem.setdefault((*point.problem, point.m, point.concurrency), []).append(point)
+    return list(by_problem.values())
 
 
 class _Recording:
@@ -146,7 +146,7 @@ class _Recording:
         from traceanalyzer.commands.tune.search import search
 
         noise = np.random.default_rng([seed, budget])
-        found = search(
+        searched = search(
             self._configs,
             lambda index: self._draw(index, noise),
             budget,
@@ -154,8 +154,8 @@ class _Recording:
             strategy=strategy,
             space=space,  # type: ignore[arg-type]
         )
-        chosen = float("inf") if found.best is None else self._medians[found.best]
-        return found.history.evaluations, chosen / self._best - 1
+        chosen = float("inf") if searched.best is None else self._medians[searched.best]
+        return searched.history.evaluations, chosen / self._best - 1
 
     def by_chance(self, budget: int, seed: int) -> float:
         """Return the regret of one random search: the strategy ``random``, with all evaluations at once."""

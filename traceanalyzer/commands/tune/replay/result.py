@@ -14,24 +14,20 @@ class TuneReplayDocument(Document, tag="traceanalyzer/tune-replay/1"):
 
     strategy: Annotated[Literal["guided", "random"], told("What chose configurations.")]
     space: Annotated[int, told("Configurations recorded, of all problems.")]
-    problems: Annotated[int, told("Spaces searched, one for each problem and m.")]
+    problems: Annotated[int, told("Spaces searched, one per problem and m.")]
     failed_configurations: Annotated[int, told("Recorded configurations that could not run.")]
-    evaluations: Annotated[int, told("Made in one seed, of all problems, the most of any seed.")]
+    evaluations: Annotated[int, told("Most made with one seed, over all problems.")]
     samples_per_evaluation: Annotated[int, told("Recorded samples that an evaluation draws.")]
     seeds: Annotated[int, told("Searches of each problem.")]
-    median_regret: Annotated[
-        float | None, told("Of the searches.", null="nothing that was tried ran", unit="share, 1 is all")
-    ]
+    median_regret: Annotated[float | None, told("Of the searches.", null="nothing tried ran", unit="share, 1 is all")]
     p90_regret: Annotated[
-        float | None, told("90 % quantile of the searches.", null="nothing that was tried ran", unit="share, 1 is all")
+        float | None, told("90 % quantile of the searches.", null="nothing tried ran", unit="share, 1 is all")
     ]
     random_median_regret: Annotated[
         float | None,
-        told("Of random search with as many evaluations.", null="nothing that was tried ran", unit="share, 1 is all"),
+        told("Of random search with as many evaluations.", null="nothing tried ran", unit="share, 1 is all"),
     ]
     regrets: Annotated[
         list[float | None],
-        told(
-            "One a search: share by which the configuration found is slower than the fastest; null where nothing that was tried ran."
-        ),
+        told("Per search: by how much its configuration is slower than the fastest; null where nothing tried ran."),
     ]

@@ -1,52 +1,47 @@
-"""The outcome of a replay as the contract's JSON and as text."""
+"""The outcome of a replay as a JSON document and as text."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
 from traceanalyzer.commands.tune.replay.compute import SAMPLES, Replay
+from traceanalyzer.commands.tune.replay.result import TuneReplayDocument
+from traceanalyzer.declare import part_of
 from traceanalyzer.wording import percent, plural
 
-SCHEMA = "traceanalyzer/tune-replay/1"
+
+def document(replay: Replay) -> TuneReplayDocument:
+    """Return the JSON document of ``tune replay``; a regret is null where nothing tried ran."""
+    return part_of(
+        TuneReplayDocument,
+        replay,
+        failed_configurations=replay.failed,
+        samples_per_evaluation=SAMPLES,
+        median_regret=_finite(replay.median_regret),
+        p90_regret=_finite(replay.p90_regret),
+        random_median_regret=_finite(replay.random_median_regret),
+        regrets=[_finite(regret) for regret in replay.regrets],
+    )
 
 
-def document(found: Replay) -> dict[str, Any]:
-    """Return the JSON document of ``tune replay``; a regret is null where nothing that was tried ran."""
-    return {
-        "schema": SCHEMA,
-        "strategy": found.strategy,
-        "space": found.space,
-        "problems": found.problems,
-        "failed_configurations": found.failed,
-        "evaluations": found.evaluations,
-        "samples_per_evaluation": SAMPLES,
-        "seeds": found.seeds,
-        "median_regret": _finite(found.median_regret),
-        "p90_regret": _finite(found.p90_regret),
-        "random_median_regret": _finite(found.random_median_regret),
-        "regrets": [_finite(regret) for regret in found.regrets],
-    }
-
-
-def render(found: Replay) -> Group:
+def render(replay: Replay) -> Group:
     """Return the verdict in sentences."""
-    many = f" of {plural(found.problems, 'problem')}" if found.problems > 1 else ""
-    share = found.evaluations / found.space
+    many = f" of {plural(replay.problems, 'problem')}" if replay.problems > 1 else ""
+    share = replay.evaluations / replay.space
     lines = [
-        f"{found.space:,} configurations{many}, {found.failed:,} of which failed",
-        f"{found.evaluations:,} evaluations ({percent(share)} of the space) in each of {plural(found.seeds, 'search')}",
-        f"regret: median {_percent(found.median_regret)}, 90th percentile {_percent(found.p90_regret)}",
-        f"random search with as many evaluations: median {_percent(found.random_median_regret)}",
+        f"{replay.space:,} configurations{many}, {replay.failed:,} of which failed",
+        f"{replay.evaluations:,} evaluations ({percent(share)} of the space) per search, {plural(replay.seeds, 'seed')}",
+        f"regret: median {_percent(replay.median_regret)}, 90th percentile {_percent(replay.p90_regret)}",
+        f"random search with as many evaluations: median {_percent(replay.random_median_regret)}",
     ]
-    return Group(Text(f"{found.strategy} search", style="bold"), *(Text(f"  {line}") for line in lines))
+    return Group(Text(f"{replay.strategy} search", style="bold"), *(Text(f"  {line}") for line in lines))
 
 
 def _percent(regret: float) -> str:
-    return percent(_finite(regret)) if math.isfinite(regret) else "unknown (nothing that was tried ran)"
+    return percent(_finite(regret)) if math.isfinite(regret) else "unknown (nothing tried ran)"
 
 
 def _finite(value: float) -> float | None:

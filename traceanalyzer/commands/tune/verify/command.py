@@ -48,12 +48,12 @@ def verify(
     say what the step and the kernels with another tile gained, and whether the change is the tile's. With
     --before-results and --after-results, compare serving benchmarks.
     """
-    from traceanalyzer.commands.tune import view as report
     from traceanalyzer.commands.tune.measure.bench import open_bench, start_worker
     from traceanalyzer.commands.tune.measure.journal import Journal
     from traceanalyzer.commands.tune.progress_bar import progress
     from traceanalyzer.commands.tune.run.compute import Job, Settings, measure
     from traceanalyzer.commands.tune.spec_text import parse_config
+    from traceanalyzer.commands.tune.verify import view
     from traceanalyzer.commands.tune.verify.compute import compare
     from traceanalyzer.show.terminal import console
 
@@ -77,7 +77,7 @@ def verify(
     show_warnings(journal.warnings)
     compared = [(outcome.job, compare(outcome, before, after)) for outcome in outcomes]
     if as_json:
-        emit_json(report.verify_document(bench, compared))
+        emit_json(view.document(bench, compared))
         return
     out = console()
-    out.print(report.render_verify(bench, compared, out.width))
+    out.print(view.render(bench, compared, out.width))

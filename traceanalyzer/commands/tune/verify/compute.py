@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from traceanalyzer.commands.tune.measure.race import FEWEST_ROUNDS, CandidateResult, round_ratio
 from traceanalyzer.commands.tune.measure.statistics import Interval
 from traceanalyzer.commands.tune.run.compute import JobOutcome
 from traceanalyzer.kernels.problem import Config
 
+Verdict = Literal["faster", "slower", "same", "unclear", "failed"]
+
 SAME = 0.01
-"""A change smaller than this, as a share, is called none even where it can be measured."""
+"""A change smaller than this, as a share, counts as none even where it can be measured. Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TileComparison:
     """Before against after on one problem.
 
     Attributes:
         before: result of the configuration so far.
         after: result of the new one.
-        ratio: time after over time before, with its interval; null when one of them has no samples.
+        ratio: time after over time before, with its interval; None when one of them has no samples.
         verdict: ``faster``, ``slower``, ``same`` (within 1 %), ``unclear`` (the interval holds 1, or too few rounds),
             or ``failed``.
     """
@@ -28,21 +31,21 @@ class Comparison:
     before: CandidateResult
     after: CandidateResult
     ratio: Interval | None
-    verdict: str
+    verdict: Verdict
 
 
-def compare(outcome: JobOutcome, before: Config, after: Config) -> Comparison:
+def compare(outcome: JobOutcome, before: Config, after: Config) -> TileComparison:
     """Compare two configurations that one job measured side by side."""
     by_config = {result.config: result for result in outcome.results}
     old, new = by_config[before], by_config[after]
     base, changed = outcome.samples.get(before, {}), outcome.samples.get(after, {})
     ratio = round_ratio(changed, base)
     if "failed" in (old.verdict, new.verdict):
-        return Comparison(old, new, ratio, "failed")
-    return Comparison(old, new, ratio, _verdict(ratio, len(set(base) & set(changed))))
+        return TileComparison(old, new, ratio, "failed")
+    return TileComparison(old, new, ratio, _verdict(ratio, len(set(base) & set(changed))))
 
 
-def _verdict(ratio: Interval | None, rounds: int) -> str:
+def _verdict(ratio: Interval | None, rounds: int) -> Verdict:
     if ratio is None or rounds < FEWEST_ROUNDS:
         return "unclear"
     if ratio.low > 1 - SAME and ratio.high < 1 + SAME:

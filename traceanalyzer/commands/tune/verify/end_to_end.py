@@ -22,7 +22,7 @@ def outcome_options(command: F) -> F:
     """Give a command the options of serving results and of traces."""
     for option in (
         click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of ingested traces."),
-        click.option("--rank", type=int, help="The rank to compare, where a trace holds several."),
+        click.option("--rank", type=int, help="The rank to compare, if a trace has several."),
         click.option("--phase", type=click.Choice(PHASES), help="Of traces, only complete steps of this phase."),
         click.option("--after-results", help="Serving results with the new tile."),
         click.option("--before-results", help="Serving results with the tile so far: file, folder or pattern."),
@@ -80,22 +80,22 @@ def verify_outcome(
     as_json: bool,
 ) -> None:
     """Compare two traces, two serving results or both, and show what changed."""
-    from traceanalyzer.commands.tune.verify import outcome_view as report
+    from traceanalyzer.commands.tune.verify import outcome_view as view
     from traceanalyzer.commands.tune.verify.outcome import outcome
     from traceanalyzer.serving import compare, read
     from traceanalyzer.show.terminal import console
 
-    found = serving = None
+    traces = serving = None
     if sides[0] is not None and sides[1] is not None:
         before, after = (open_one([side], rank=rank, no_cache=no_cache) for side in (sides[0], sides[1]))
-        found = outcome(before, after, phase)
-        show_warnings([*warnings_of(before), *warnings_of(after), *found.warnings])
+        traces = outcome(before, after, phase)
+        show_warnings([*warnings_of(before), *warnings_of(after), *traces.warnings])
     if results[0] is not None and results[1] is not None:
         read_sides = [read(side) for side in (results[0], results[1])]
         serving = compare(read_sides[0].results, read_sides[1].results)
         show_warnings([*read_sides[0].warnings, *read_sides[1].warnings, *serving.warnings])
     if as_json:
-        emit_json(report.document(found, serving))
+        emit_json(view.document(traces, serving))
         return
     screen = console()
-    screen.print(report.render(found, serving, screen.width))
+    screen.print(view.render(traces, serving, screen.width))

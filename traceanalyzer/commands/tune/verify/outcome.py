@@ -29,12 +29,12 @@ LAUNCH = ("grid", "thread_block", "shared_memory")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A mean before and after, in ns a step.
+class TimeChange:
+    """A mean before and after, in ns per step.
 
     Attributes:
         before_ns, after_ns: the means.
-        error_ns: half of the 95 % interval of their difference; null with too few steps.
+        error_ns: half of the 95 % interval of their difference; None with too few steps.
     """
 
     before_ns: float
@@ -48,7 +48,7 @@ class Measured:
 
     @property
     def verdict(self) -> str:
-        """``faster``, ``slower``, ``same`` (surely within 1 %) or ``unclear``."""
+        """``faster``, ``slower``, ``same`` (certainly within 1 %) or ``unclear``."""
         if self.error_ns is None:
             return "unclear"
         if abs(self.delta_ns) + self.error_ns < SAME * self.before_ns:
@@ -83,32 +83,32 @@ class KernelChange:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TileOutcome:
     """What changed between two traces.
 
     Attributes:
-        found: the comparison it rests on.
+        compared: the comparison it rests on.
         step: device time of a step.
         period: a step with the pause before it; null where no pause is known.
         tpot: whether ``period`` is the time of an output token: every step gives each sequence one.
         changes: kernels that changed, the largest change first.
-        tile: time of the kernels whose tile changed; null where none did.
+        tile: time of the kernels whose tile changed; None where none did.
         hidden: retunable kernels that take noticeably longer or shorter under the same name, which does not hold the
             tile: a configuration may be behind it.
-        attribution: whose the step's change is:
+        attribution: what explains the step's change:
             ``tile``: most of it is the tile's; ``partly``: some of it;
             ``other``: it has other reasons, or goes against the tile;
-            ``hidden``: no tile is seen to have changed, and most of it is of ``hidden``;
+            ``hidden``: no tile visibly changed, and most of it is of ``hidden``;
             ``none``: no tile changed; ``unclear``: it drowns in noise, or there are too few steps.
-        warnings: what stands against the comparison.
+        warnings: reservations about the comparison.
     """
 
-    found: Diff
-    step: Measured
-    period: Measured | None
+    compared: Diff
+    step: TimeChange
+    period: TimeChange | None
     tpot: bool
     changes: tuple[KernelChange, ...]
-    tile: Measured | None
+    tile: TimeChange | None
     hidden: tuple[KernelChange, ...]
     attribution: str
     warnings: tuple[TraceWarning, ...]
@@ -119,21 +119,21 @@ class Outcome:
         return self.step.delta_ns - (self.tile.delta_ns if self.tile else 0.0)
 
 
-def outcome(before: Trace, after: Trace, phase: str | None = None) -> Outcome:
+def outcome(before: Trace, after: Trace, phase: str | None = None) -> TileOutcome:
     """Compare the steps that two traces have in common, and tell the tile's share of the change.
 
     Args:
         before, after: one rank's trace each.
-        phase: only this phase; null for all that match.
+        phase: only this phase; None for all that match.
 
     Raises:
         TraceError: no phase occurs in both.
     """
-    found = diff(before, after, phase)
-    changes = _changes(found, before, after)
-    steps = [_steps(trace, found.matched) for trace in (before, after)]
+    compared = diff(before, after, phase)
+    changes = _changes(compared, before, after)
+    steps = [_steps(trace, compared.matched) for trace in (before, after)]
     of_tile = [one for one in changes if one.tile]
-    hidden = _hidden(found, changes)
+    hidden = _hidden(compared, changes)
     sides = [
         _sums(trace, own, {(one.role, name) for one in of_tile if (name := getattr(one, f"name_{side}"))})
         for trace, own, side in zip((before, after), steps, ("before", "after"), strict=True)
@@ -143,8 +143,8 @@ def outcome(before: Trace, after: Trace, phase: str | None = None) -> Outcome:
     known = [own.filter(pl.col("idle_before_ns").is_not_null()) for own in steps]
     whole = all(_keys(a).equals(_keys(b)) for a, b in zip(known, steps, strict=True))
     periods = [own.with_columns(ns=pl.col("span_ns") + pl.col("idle_before_ns")) for own in known]
-    return Outcome(
-        found=found,
+    return TileOutcome(
+        compared=compared,
         step=step,
         period=_measured(*periods) if whole else None,
         tpot=all(_one_token_each(own) for own in steps),
@@ -152,16 +152,16 @@ def outcome(before: Trace, after: Trace, phase: str | None = None) -> Outcome:
         tile=tile,
         hidden=hidden,
         attribution=_attribution(step, tile) if tile else _without_tile(step, hidden),
-        warnings=found.warnings,
+        warnings=compared.warnings,
     )
 
 
-def _without_tile(step: Measured, hidden: Sequence[KernelChange]) -> str:
+def _without_tile(step: TimeChange, hidden: Sequence[KernelChange]) -> str:
     share = sum(one.delta_ns for one in hidden) / step.delta_ns if hidden and step.delta_ns else 0.0
     return "hidden" if share >= MOSTLY else "none"
 
 
-def _attribution(step: Measured, tile: Measured) -> str:
+def _attribution(step: TimeChange, tile: TimeChange) -> str:
     if step.error_ns is None or step.verdict in ("same", "unclear"):
         return "unclear"
     if tile.delta_ns * step.delta_ns <= 0:
@@ -200,7 +200,7 @@ def _sums(trace: Trace, steps: pl.DataFrame, wanted: set[tuple[str, str]]) -> pl
     return joined.with_columns(pl.col("ns").fill_null(0))
 
 
-def _measured(before: pl.DataFrame, after: pl.DataFrame) -> Measured:
+def _measured(before: pl.DataFrame, after: pl.DataFrame) -> TimeChange:
     """Weighted means of ns over the keys, with the error of their difference."""
     means, variance = [], 0.0
     enough = True
@@ -211,7 +211,7 @@ def _measured(before: pl.DataFrame, after: pl.DataFrame) -> Measured:
         means.append(float((of_key["mean"] * of_key["weight"]).sum()))
         enough = enough and bool((of_key["steps"] >= FEWEST_STEPS).all())
         variance += float((of_key["weight"] ** 2 * of_key["variance"].fill_null(0.0) / of_key["steps"]).sum())
-    return Measured(means[0], means[1], DEVIATIONS * sqrt(variance) if enough else None)
+    return TimeChange(means[0], means[1], DEVIATIONS * sqrt(variance) if enough else None)
 
 
 def _one_token_each(steps: pl.DataFrame) -> bool:
@@ -219,10 +219,10 @@ def _one_token_each(steps: pl.DataFrame) -> bool:
     return bool(steps.height and alike and (steps["phase"] == "decode").all())
 
 
-def _changes(found: Diff, before: Trace, after: Trace) -> list[KernelChange]:
+def _changes(compared: Diff, before: Trace, after: Trace) -> list[KernelChange]:
     launches = [_launches(trace) for trace in (before, after)]
     made = []
-    for row in found.rows.iter_rows(named=True):
+    for row in compared.rows.iter_rows(named=True):
         what, tile = _what(row["role"], row["name_before"], row["name_after"], launches)
         if what is not None:
             made.append(
@@ -241,10 +241,10 @@ def _changes(found: Diff, before: Trace, after: Trace) -> list[KernelChange]:
     return _with_split_helpers(made)
 
 
-def _hidden(found: Diff, changes: Sequence[KernelChange]) -> tuple[KernelChange, ...]:
+def _hidden(compared: Diff, changes: Sequence[KernelChange]) -> tuple[KernelChange, ...]:
     """Retunable kernels without a tile in their name whose time changed by 1 % of the step and more."""
     seen = {(one.role, one.name_before, one.name_after) for one in changes}
-    least = SAME * found.before_step_ns
+    least = SAME * compared.before_step_ns
     return tuple(
         KernelChange(
             role=row["role"] or "other",
@@ -257,7 +257,7 @@ def _hidden(found: Diff, changes: Sequence[KernelChange]) -> tuple[KernelChange,
             after_ns=row["after_ns"],
             delta_ns=row["delta_ns"],
         )
-        for row in found.rows.filter(pl.col("delta_ns").abs() >= least).iter_rows(named=True)
+        for row in compared.rows.filter(pl.col("delta_ns").abs() >= least).iter_rows(named=True)
         if row["name_before"]
         and row["name_after"]
         and (row["role"] or "other", row["name_before"], row["name_after"]) not in seen

@@ -1,4 +1,4 @@
-"""What a change brought end to end, from two traces, two serving results or both: JSON and text."""
+"""What a change brought end to end, from two traces, two serving results or both, as a JSON document and as text."""
 
 from __future__ import annotations
 
@@ -7,104 +7,85 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.tune.verify.outcome import KernelChange, Measured, Outcome
-from traceanalyzer.declare import plain
+from traceanalyzer.commands.tune.verify.outcome import TileOutcome, TimeChange
+from traceanalyzer.commands.tune.verify.result import (
+    ChangedTime,
+    ComparedSteps,
+    RetunedKernel,
+    TpotAtLoad,
+    TpotChange,
+    TraceOutcome,
+    TuneOutcomeDocument,
+)
+from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.names import short_name
 from traceanalyzer.serving import ServingComparison
 from traceanalyzer.serving.comparison import document as serving_document
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import duration, us, visible
 
-SCHEMA = "traceanalyzer/tune-outcome/1"
 NAME_WIDTH = 60
 TPOT = "mean_tpot_ms"
 MOST_ROWS = 12
 
 VERDICTS = {
-    "tile": "the step's change is the tile's",
-    "partly": "part of the step's change is the tile's, the rest has other reasons",
-    "other": "the step's change is not the tile's",
-    "hidden": "no tile is seen to have changed, but kernels whose names do not hold their tile make up the change",
-    "none": "no tile is seen to have changed",
+    "tile": "the tile explains the step's change",
+    "partly": "the tile explains part of the step's change",
+    "other": "the tile does not explain the step's change",
+    "hidden": "no tile visibly changed, but kernels whose names lack the tile make up the change",
+    "none": "no tile visibly changed",
     "unclear": "whether the step changed is unclear: too few steps of a kind (three on either side), or within noise",
 }
 
 
-def document(found: Outcome | None, serving: ServingComparison | None) -> dict[str, Any]:
+def document(outcome: TileOutcome | None, serving: ServingComparison | None) -> TuneOutcomeDocument:
     """Return the JSON document of ``tune verify`` without a kernel.
 
     Args:
-        found: the comparison of two traces, if any.
+        outcome: the comparison of two traces, if any.
         serving: the comparison of two serving results, if any.
     """
-    return {
-        "schema": SCHEMA,
-        "traces": _traces(found) if found else None,
-        "serving": plain(serving_document(serving, {})) if serving else None,
-        "tpot": _tpot(found, serving),
-    }
+    return TuneOutcomeDocument(
+        traces=_traces(outcome) if outcome else None,
+        serving=serving_document(serving, {}) if serving else None,
+        tpot=_tpot(outcome, serving),
+    )
 
 
-def _traces(found: Outcome) -> dict[str, Any]:
-    return {
-        "attribution": found.attribution,
-        "message": VERDICTS[found.attribution],
-        "step": _measured(found.step),
-        "tile": _measured(found.tile) if found.tile else None,
-        "rest_us": us(found.rest_ns),
-        "period": _measured(found.period) if found.period else None,
-        "kernels": [_kernel(one) for one in found.changes],
-        "hidden": [_kernel(one) for one in found.hidden],
-        "steps": found.found.matched.to_dicts(),
-        "warnings": [warning.to_dict() for warning in found.warnings],
-    }
+def _traces(outcome: TileOutcome) -> TraceOutcome:
+    return part_of(
+        TraceOutcome,
+        outcome,
+        message=VERDICTS[outcome.attribution],
+        step=_changed(outcome.step),
+        tile=_changed(outcome.tile) if outcome.tile else None,
+        rest_us=us(outcome.rest_ns),
+        period=_changed(outcome.period) if outcome.period else None,
+        kernels=[part_of(RetunedKernel, one) for one in outcome.changes],
+        steps=rows_of(ComparedSteps, outcome.compared.matched),
+    )
 
 
-def _measured(one: Measured) -> dict[str, Any]:
-    return {
-        "before_us": us(one.before_ns),
-        "after_us": us(one.after_ns),
-        "delta_us": us(one.delta_ns),
-        "change_percent": _change(one),
-        "half_interval_us": us(one.error_ns),
-        "verdict": one.verdict,
-    }
+def _changed(one: TimeChange) -> ChangedTime:
+    return part_of(
+        ChangedTime, one, delta_us=us(one.delta_ns), change_percent=_change(one), half_interval_us=us(one.error_ns)
+    )
 
 
-def _change(one: Measured) -> float | None:
+def _change(one: TimeChange) -> float | None:
     return one.delta_ns / one.before_ns * 100 if one.before_ns else None
 
 
-def _kernel(one: KernelChange) -> dict[str, Any]:
-    return {
-        "role": one.role,
-        "block_kind": one.block_kind,
-        "name_before": one.name_before,
-        "name_after": one.name_after,
-        "what": one.what,
-        "tile": one.tile,
-        "before_us": us(one.before_ns),
-        "after_us": us(one.after_ns),
-        "delta_us": us(one.delta_ns),
-    }
-
-
-def _tpot(found: Outcome | None, serving: ServingComparison | None) -> dict[str, Any]:
+def _tpot(outcome: TileOutcome | None, serving: ServingComparison | None) -> TpotChange:
     """Change of TPOT in percent by the traces, and as the benchmark measured it at every load."""
-    traced = _change(found.period) if found and found.tpot and found.period else None
+    traced = _change(outcome.period) if outcome and outcome.tpot and outcome.period else None
     rows = [change for change in serving.changes if change.metric == TPOT] if serving else []
-    return {
-        "traces_change_percent": traced,
-        "serving": [
-            {"concurrency": row.concurrency, "change_percent": row.change_percent, "verdict": row.verdict}
-            for row in rows
-        ],
-    }
+    return TpotChange(traces_change_percent=traced, serving=[part_of(TpotAtLoad, row) for row in rows])
 
 
-def render(found: Outcome | None, serving: ServingComparison | None, width: int) -> Group:
+def render(outcome: TileOutcome | None, serving: ServingComparison | None, width: int) -> Group:
     """Return what changed for people."""
-    parts: list[Any] = _render_traces(found, width) if found else []
+    parts: list[Any] = _render_traces(outcome, width) if outcome else []
     if serving:
         from traceanalyzer.commands.serving.view import render_comparison
 
@@ -113,13 +94,13 @@ def render(found: Outcome | None, serving: ServingComparison | None, width: int)
     return Group(*parts)
 
 
-def _render_traces(found: Outcome, width: int) -> list[Any]:
-    parts: list[Any] = [Text(f"{_line('step', found.step)}: {VERDICTS[found.attribution]}", style="bold")]
-    if found.tile:
-        parts.append(Text(f"  {_line('kernels with another tile', found.tile)} ({found.tile.verdict})"))
-        parts.append(Text(f"  everything else: {_signed(found.rest_ns)} a step"))
-    if found.period:
-        parts.append(Text(f"  {_line('TPOT' if found.tpot else 'step with the pause before it', found.period)}"))
+def _render_traces(outcome: TileOutcome, width: int) -> list[Any]:
+    parts: list[Any] = [Text(f"{_line('step', outcome.step)}: {VERDICTS[outcome.attribution]}", style="bold")]
+    if outcome.tile:
+        parts.append(Text(f"  {_line('kernels with another tile', outcome.tile)} ({outcome.tile.verdict})"))
+        parts.append(Text(f"  everything else: {_signed(outcome.rest_ns)} per step"))
+    if outcome.period:
+        parts.append(Text(f"  {_line('TPOT' if outcome.tpot else 'step with the pause before it', outcome.period)}"))
     rows = [
         (
             short_name(one.name_after or one.name_before or "", NAME_WIDTH),
@@ -128,16 +109,16 @@ def _render_traces(found: Outcome, width: int) -> list[Any]:
             duration(one.after_ns),
             _signed(one.delta_ns),
         )
-        for one in (*found.changes, *found.hidden)[:MOST_ROWS]
+        for one in (*outcome.changes, *outcome.hidden)[:MOST_ROWS]
     ]
     if rows:
         columns = ("kernel", "role", "before", "after", "change")
         parts += [Text(), table(columns, rows, name_column=0, width=width)]
-    told = [one for one in found.changes if one.tile][:MOST_ROWS]
+    told = [one for one in outcome.changes if one.tile][:MOST_ROWS]
     return [*parts, *(Text(visible(f"  {one.role}: {one.what}")) for one in told)]
 
 
-def _line(what: str, one: Measured) -> str:
+def _line(what: str, one: TimeChange) -> str:
     change = _change(one)
     share = "" if change is None else f", {change:+.1f} %"
     noise = "" if one.error_ns is None else f" ± {duration(one.error_ns)}"

@@ -8,10 +8,11 @@ from traceanalyzer.commands.tune.measure.result import MeasuredTile, TunedProble
 from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.serving.result import ServingDocument
+from traceanalyzer.words import Phase
 
 
-class TuneOutcomeMeasured(Part):
-    """A mean before and after, a step."""
+class ChangedTime(Part):
+    """A mean per step, before and after."""
 
     before_us: Annotated[float, told("Before.")]
     after_us: Annotated[float, told("After.")]
@@ -20,56 +21,57 @@ class TuneOutcomeMeasured(Part):
     half_interval_us: Annotated[
         float | None, told("Half of the 95 % interval of the difference.", null="too few steps")
     ]
-    verdict: Annotated[Literal["faster", "slower", "same", "unclear"], told("same: surely within 1 %.")]
+    verdict: Annotated[Literal["faster", "slower", "same", "unclear"], told("same: certainly within 1 %.")]
 
 
-class TuneOutcomeKernel(Part):
+class RetunedKernel(Part):
     """A position of the step."""
 
-    role: Annotated[str | None, told("Role of the kernel.", null="not known")]
+    role: Annotated[str | None, told("Role of the kernel.", null="unknown")]
     block_kind: Annotated[str | None, told("Kind of the blocks.", null="outside of blocks, or the kind has no name")]
     name_before: Annotated[str | None, told("Kernel before.", null="the position is new")]
     name_after: Annotated[str | None, told("Kernel after.", null="the position is gone")]
     what: Annotated[str, told("What changed, in words.")]
     tile: Annotated[bool, told("Whether it is a change of tile, warps, split-k or launch.")]
-    before_us: Annotated[float, told("Time a step before.")]
-    after_us: Annotated[float, told("Time a step after.")]
+    before_us: Annotated[float, told("Time per step before.")]
+    after_us: Annotated[float, told("Time per step after.")]
     delta_us: Annotated[float, told("After less before.")]
 
 
-class TuneOutcomeStep(Part):
-    """TODO"""
+class ComparedSteps(Part):
+    """Steps of one phase and batch that were compared."""
 
-    phase: Annotated[Literal["decode", "prefill", "mixed", "dummy", "unknown"], told("Their phase.")]
-    requests: Annotated[int | None, told("Sequences a step.", null="not known, or batches differ")]
+    phase: Annotated[Phase, told("Their phase.")]
+    requests: Annotated[int | None, told("Sequences per step.", null="unknown, or batches differ")]
     steps_before: Annotated[int, told("Steps before.")]
     steps_after: Annotated[int, told("Steps after.")]
 
 
-class TuneOutcomeTrace(Part):
-    """The step, from --before and --after. Null: no traces were given."""
+class TraceOutcome(Part):
+    """The step, from --before and --after."""
 
     attribution: Annotated[
         Literal["tile", "partly", "other", "hidden", "none", "unclear"],
         told(
-            "Whose the step's change is: tile, partly, other, hidden (kernels whose names do not hold their tile), none (no tile changed), unclear (noise or too few steps)."
+            "What explains the step's change: tile, partly, other, hidden (kernels whose names lack the tile), none "
+            "(no tile changed), unclear (noise or too few steps)."
         ),
     ]
     message: Annotated[str, told("The same in words.")]
-    step: Annotated[TuneOutcomeMeasured, told("Device time of a step.")]
-    tile: Annotated[TuneOutcomeMeasured | None, told("Kernels whose tile changed.", null="none changed")]
-    rest_us: Annotated[float, told("The step's change that is not the tile's.")]
-    period: Annotated[TuneOutcomeMeasured | None, told("A step with the pause before it.", null="no pause is known")]
-    kernels: Annotated[list[TuneOutcomeKernel], told("Kernels that changed, the largest change first.")]
-    hidden: Annotated[list[TuneOutcomeKernel], told("Retunable kernels that changed under the same name.")]
-    steps: Annotated[list[TuneOutcomeStep], told("The steps compared.")]
-    warnings: Annotated[list[TraceWarning], told("What stands against the figures; also printed on stderr.")]
+    step: Annotated[ChangedTime, told("Device time per step.")]
+    tile: Annotated[ChangedTime | None, told("Kernels whose tile changed.", null="none changed")]
+    rest_us: Annotated[float, told("The rest of the step's change.")]
+    period: Annotated[ChangedTime | None, told("A step with the pause before it.", null="no pause is known")]
+    kernels: Annotated[list[RetunedKernel], told("Kernels that changed, the largest change first.")]
+    hidden: Annotated[list[RetunedKernel], told("Retunable kernels that changed under the same name.")]
+    steps: Annotated[list[ComparedSteps], told("The steps compared.")]
+    warnings: Annotated[list[TraceWarning], told("Reservations about the figures; also printed on stderr.")]
 
 
-class TuneOutcomeServing(Part):
-    """TODO"""
+class TpotAtLoad(Part):
+    """Change of TPOT at one load, as the benchmark measured it."""
 
-    concurrency: Annotated[float | None, told("Most requests in flight.", null="unlimited or not known")]
+    concurrency: Annotated[float | None, told("Most requests in flight.", null="unlimited or unknown")]
     change_percent: Annotated[float | None, told("Change of the mean.", null="a side is missing")]
     verdict: Annotated[
         Literal["better", "worse", "same"] | None,
@@ -77,13 +79,13 @@ class TuneOutcomeServing(Part):
     ]
 
 
-class TuneOutcomeTpot(Part):
-    """Time of an output token, by either source."""
+class TpotChange(Part):
+    """Change of the time per output token, by either source."""
 
     traces_change_percent: Annotated[
         float | None, told("By the traces.", null="no traces, or not every step gives each sequence one token")
     ]
-    serving: Annotated[list[TuneOutcomeServing], told("By the benchmark.")]
+    serving: Annotated[list[TpotAtLoad], told("By the benchmark.")]
 
 
 class TuneOutcomeDocument(Document, tag="traceanalyzer/tune-outcome/1"):
@@ -91,18 +93,16 @@ class TuneOutcomeDocument(Document, tag="traceanalyzer/tune-outcome/1"):
 
     command: ClassVar[str] = "tune verify"
 
-    traces: Annotated[
-        TuneOutcomeTrace | None, told("The step, from --before and --after.", null="no traces were given")
-    ]
+    traces: Annotated[TraceOutcome | None, told("The step, from --before and --after.", null="no traces were given")]
     serving: Annotated[
         ServingDocument | None,
         told("The document of serving compare for the results given.", null="no results were given"),
     ]
-    tpot: Annotated[TuneOutcomeTpot, told("Time of an output token, by either source.")]
+    tpot: Annotated[TpotChange, told("Change of the time per output token, by either source.")]
 
 
-class TuneVerifyProblem(Part):
-    """TODO"""
+class VerifiedProblem(Part):
+    """Two tiles on one product."""
 
     problem: Annotated[TunedProblem, told("The product measured.")]
     concurrency: Annotated[int, told("Tokens in the batch.")]
@@ -131,4 +131,4 @@ class TuneVerifyDocument(Document, tag="traceanalyzer/tune-verify/1"):
     measured: Annotated[bool, told("False when nothing was timed on a GPU (interpreter).")]
     device: Annotated[dict[str, str | None], told("name and target of the GPU, as far as known.")]
     versions: Annotated[dict[str, str], told("Versions of the software that decides the result.")]
-    problems: Annotated[list[TuneVerifyProblem], told("By m and routing.")]
+    problems: Annotated[list[VerifiedProblem], told("By m and routing.")]

@@ -1,0 +1,72 @@
+"""What ``tune import`` read, as a JSON document and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+
+from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.import_.result import ImportedPoint, TunePointsDocument
+from traceanalyzer.declare import part_of
+from traceanalyzer.show.terminal import table
+from traceanalyzer.wording import plural
+
+
+def document(sweep: Sweep) -> TunePointsDocument:
+    """Return the JSON document of ``tune import``."""
+    return TunePointsDocument(
+        points=[
+            part_of(ImportedPoint, point, median_ms=point.median_ms, samples_ms=list(point.samples_ms))
+            for point in sweep.points
+        ],
+        warnings=list(sweep.warnings),
+    )
+
+
+LONGEST_CONFIG = 60
+
+
+def render(sweep: Sweep, limit: int, width: int) -> Group:
+    """Return imported points as a table, the first ``limit`` of them."""
+    rows = [
+        (
+            "n/a" if point.m is None else str(point.m),
+            "n/a" if point.concurrency is None else str(point.concurrency),
+            _shortened(config_label(point.config)),
+            str(len(point.samples_ms)),
+            _median(point),
+        )
+        for point in sweep.points[:limit]
+    ]
+    head = Text(f"{plural(len(sweep.points), 'point')} in {sweep.source} ({sweep.format})", style="bold")
+    columns = ("m", "conc", "config", "samples", "median")
+    parts: list[Any] = [head, Text(), table(columns, rows, name_column=None, width=width)]
+    if len(sweep.points) > limit:
+        parts.append(Text(f"  and {plural(len(sweep.points) - limit, 'more point')} (--limit 0 shows all)"))
+    return Group(*parts)
+
+
+def _median(point: Point) -> str:
+    if point.median_ms is not None:
+        return f"{point.median_ms:.4f} ms"
+    # Files of finished configurations hold no timings.
+    return "not timed" if point.reason is None else "failed"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_CONFIG else f"{text[: LONGEST_CONFIG - 3]}..."
+
+
+TILE = ("block_m", "block_n", "block_k", "split_k")
+
+
+def config_label(config: Mapping[str, Any]) -> str:
+    """Return any configuration on one line: the tile, where it has one, then its other parameters."""
+    tile = [config.get(name) for name in TILE]
+    known = [str(value) for value in tile if value is not None]
+    shown = "x".join(known) if len(known) == len(TILE) else ""
+    rest = [f"{k}={v}" for k, v in config.items() if v is not None and not (shown and k in TILE)]
+    return " ".join([*filter(None, [shown]), *rest])
