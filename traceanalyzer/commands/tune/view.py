@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.config_text import describe_config
+from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
 from traceanalyzer.commands.tune.measure.bench import MeasuringBench
 from traceanalyzer.commands.tune.measure.view import NO_MEASUREMENT, bench_fields, measured_tile
 from traceanalyzer.commands.tune.run.compute import Job
@@ -74,7 +75,7 @@ def points_document(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _point(point: Point) -> dict[str, Any]:
+def _point(point: SweepPoint) -> dict[str, Any]:
     return {
         "kernel": point.kernel,
         "m": point.m,
@@ -101,7 +102,7 @@ def render_points(sweep: Sweep, limit: int, width: int) -> Group:
         (
             "n/a" if point.m is None else str(point.m),
             "n/a" if point.concurrency is None else str(point.concurrency),
-            _shortened(config_label(point.config)),
+            _shortened(describe_config(point.config)),
             str(len(point.samples_ms)),
             _median(point),
         )
@@ -115,7 +116,7 @@ def render_points(sweep: Sweep, limit: int, width: int) -> Group:
     return Group(*parts)
 
 
-def _median(point: Point) -> str:
+def _median(point: SweepPoint) -> str:
     if point.median_ms is not None:
         return f"{point.median_ms:.4f} ms"
     # Files of finished configurations hold no timings.
@@ -124,15 +125,3 @@ def _median(point: Point) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_CONFIG else f"{text[: LONGEST_CONFIG - 3]}..."
-
-
-TILE = ("block_m", "block_n", "block_k", "split_k")
-
-
-def config_label(config: Mapping[str, Any]) -> str:
-    """Return any configuration on one line: the tile, where it has one, then its other parameters."""
-    tile = [config.get(name) for name in TILE]
-    known = [str(value) for value in tile if value is not None]
-    shown = "x".join(known) if len(known) == len(TILE) else ""
-    rest = [f"{k}={v}" for k, v in config.items() if v is not None and not (shown and k in TILE)]
-    return " ".join([*filter(None, [shown]), *rest])

@@ -30,9 +30,9 @@ def replay(sweep: Path, budget_share: float, seeds: int, strategy: str, where: t
     Every evaluation draws some of the recorded samples; the regret compares medians of all of them with the fastest
     configuration of the whole sweep.
     """
+    from traceanalyzer.commands.tune.progress_bar import progress
     from traceanalyzer.commands.tune.replay import view as report
     from traceanalyzer.commands.tune.replay.compute import replay as try_search
-    from traceanalyzer.commands.tune.progress_bar import progress
     from traceanalyzer.show.terminal import console
 
     points = read_points(sweep, None, where)

@@ -77,12 +77,12 @@ class Guided:
 
     def _near(self, history: History, unseen: Indices) -> list[Indices]:
         """Return, for each of the best configurations, the unseen ones that differ least from it."""
-        found = []
+        nearby = []
         for index in history.best(INCUMBENTS):
             distance = self._space.distance(index, unseen)
             within = np.flatnonzero(distance < max(2.0, distance.min() + 1))
-            found.append(unseen[within[np.argsort(distance[within], kind="stable")[:NEIGHBOURS]]])
-        return found
+            nearby.append(unseen[within[np.argsort(distance[within], kind="stable")[:NEIGHBOURS]]])
+        return nearby
 
     def _elsewhere(self, unseen: Indices) -> Indices:
         if len(unseen) <= ELSEWHERE:

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from traceanalyzer.commands.tune.formats.sweep import Value
 from traceanalyzer.commands.tune.search.guided import Guided
 from traceanalyzer.commands.tune.search.history import History
 from traceanalyzer.commands.tune.search.level_space import Space, make_space
+from traceanalyzer.commands.tune.tile_config import TileConfig
 
 Measure = Callable[[int], Sequence[float]]
 
@@ -46,11 +46,11 @@ STRATEGIES: dict[str, Callable[[Space, int, np.random.Generator], Strategy]] = {
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The outcome of a search.
 
     Attributes:
-        best: the configuration with the lowest median; null when none ran.
+        best: the configuration with the lowest median; ``None`` when none ran.
         history: everything measured.
     """
 
@@ -59,14 +59,14 @@ class Found:
 
 
 def search(
-    configs: Sequence[Mapping[str, Value]],
+    configs: Sequence[TileConfig],
     measure: Measure,
     budget: int,
     seed: int = 0,
     strategy: str = "guided",
     known: Mapping[int, Sequence[float]] | None = None,
     space: Space | None = None,
-) -> Found:
+) -> SearchResult:
     """Look for the fastest configuration.
 
     Args:
@@ -104,7 +104,7 @@ def search(
         history.record(again, measure(again))
     spend(budget)
     best = history.best(1)
-    return Found(best[0] if best else None, history)
+    return SearchResult(best[0] if best else None, history)
 
 
 def _reserved(budget: int) -> int:
@@ -113,7 +113,7 @@ def _reserved(budget: int) -> int:
 
 
 def _to_confirm(history: History) -> int | None:
-    """Return which of the leaders to measure again; null when noise cannot change who leads.
+    """Return which of the leaders to measure again; ``None`` when noise cannot change who leads.
 
     A leader was picked because its time was the lowest, so it is likely to have been lucky. The one with fewest samples
     among those that noise cannot tell from the leader is measured next, until they have four times what one evaluation
