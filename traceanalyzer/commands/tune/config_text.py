@@ -29,7 +29,7 @@ def describe_rows(low: int, high: int | None) -> str:
     return f"m <= {high}" if low == 1 else f"m = {low} to {high}"
 
 
-def rule_lines(rules: Iterable[Rule]) -> list[str]:
+def describe_rules(rules: Iterable[Rule]) -> list[str]:
     """Return each rule on a line: its range of m, and its configuration."""
     return [f"{describe_rows(rule.min_m, rule.max_m):<16} {describe_config(rule.config)}" for rule in rules]
 

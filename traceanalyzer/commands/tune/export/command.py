@@ -129,7 +129,7 @@ def plugin(
     output: Path, name: str, version: str | None, vendor: str | None,
 ) -> None:  # fmt: skip
     """Write a vLLM plugin: a small package that applies the rules when vLLM starts."""
-    from traceanalyzer.commands.tune.export.constraint_keys import refused_by_plugin, vendor_of
+    from traceanalyzer.commands.tune.export.constraint_keys import keys_beyond_plugin, vendor_of
     from traceanalyzer.commands.tune.export.patch import known_keys
     from traceanalyzer.commands.tune.export.plugin import plugin_files, write_plugin
     from traceanalyzer.problems import TraceError
@@ -138,10 +138,11 @@ def plugin(
     known = vendor or vendor_of(policy.device)
     if known:
         versions = (version,) if version else ("3.5.0", "newer")
-        refused = [refused_by_plugin(policy, known_keys(each, known), known) for each in versions]
-        if all(refused):
+        lacking = [keys_beyond_plugin(policy, known_keys(each, known), known) for each in versions]
+        if all(lacking):
             raise TraceError(
-                str(sweep), f"no triton_kernels can be told {', '.join(refused[0])} on {known}; --leave-out .."
+                str(sweep),
+                f"no triton_kernels can be told {', '.join(lacking[0])} on {known}; leave them out with --leave-out",
             )
     paths = write_plugin(output, plugin_files(policy, name))
     # pip looks a bare name up in the package index; only what has a slash is sure to be a folder.

@@ -52,12 +52,12 @@ def asked_keys(policy: Policy) -> list[str]:
     return sorted({key for rule in policy.rules for key in rule.config})
 
 
-def refused_by_constraints(policy: Policy, keys: Iterable[str]) -> list[str]:
+def keys_without_constraint(policy: Policy, keys: Iterable[str]) -> list[str]:
     """Return the parameters that no constraint can set."""
     return sorted(set(asked_keys(policy)) - set(keys))
 
 
-def refused_by_plugin(policy: Policy, keys: Iterable[str], vendor: str) -> list[str]:
+def keys_beyond_plugin(policy: Policy, keys: Iterable[str], vendor: str) -> list[str]:
     """Return the parameters that the plugin cannot set: neither a constraint nor a field of the finished flags."""
     return sorted(set(asked_keys(policy)) - {*keys, *SET_AFTERWARDS[vendor], *COMPILER_OPTIONS[vendor]})
 

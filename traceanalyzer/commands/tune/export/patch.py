@@ -6,7 +6,7 @@ import ast
 import difflib
 from pathlib import Path
 
-from traceanalyzer.commands.tune.export.constraint_keys import KNOWN_KEYS, keys_in_source, refused_by_constraints
+from traceanalyzer.commands.tune.export.constraint_keys import KNOWN_KEYS, keys_in_source, keys_without_constraint
 from traceanalyzer.commands.tune.export.plugin_source import FUNCTIONS
 from traceanalyzer.commands.tune.policy.compute import Policy
 from traceanalyzer.commands.tune.tile_config import TileConfig
@@ -24,7 +24,7 @@ def find_opt_flags(path: Path) -> Path:
         path: the file, the triton_kernels folder, or a site-packages folder with vLLM or triton_kernels in it.
 
     Raises:
-        TraceError: there is none.
+        TraceError: it has none.
     """
     if path.is_file():
         return path
@@ -84,11 +84,11 @@ def check_keys(policy: Policy, keys: frozenset[str], vendor: str, where: str) ->
     Raises:
         TraceError: one is not.
     """
-    refused = refused_by_constraints(policy, keys)
-    if refused:
+    lacking = keys_without_constraint(policy, keys)
+    if lacking:
         raise TraceError(
             where,
-            f"on {vendor} this triton_kernels cannot be told {', '.join(refused)} (it can: {', '.join(sorted(keys))}); "
+            f"on {vendor} this triton_kernels cannot be told {', '.join(lacking)} (it can: {', '.join(sorted(keys))}); "
             "leave parameters out with --leave-out" + ("; the plugin can set more" if vendor == "amd" else ""),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from traceanalyzer.commands.tune.policy.result import PolicyRulePart
+from traceanalyzer.commands.tune.policy.result import PolicyRule
 from traceanalyzer.declare import Document, told
 
 ExportKind = Literal["vllm-moe", "patch", "plugin"]
@@ -21,7 +21,7 @@ class TuneExportDocument(Document, tag="traceanalyzer/export/1"):
     m_counts: Annotated[
         Literal["rows", "requests"], told("What m counts: rows of the product, or requests where no top-k is known.")
     ]
-    rules: Annotated[list[PolicyRulePart], told("Cases over m, ascending, without gaps.")]
+    rules: Annotated[list[PolicyRule], told("Cases over m, ascending, without gaps.")]
     next: Annotated[list[str], told("Commands to run next.")]
     patch: Annotated[
         str | None,

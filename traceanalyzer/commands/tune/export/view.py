@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.tune.config_text import rule_lines
+from traceanalyzer.commands.tune.config_text import describe_rules
 from traceanalyzer.commands.tune.export.result import ExportKind, TuneExportDocument
 from traceanalyzer.commands.tune.policy.compute import Policy
 from traceanalyzer.declare import part_of
@@ -33,7 +33,7 @@ def document(
 def render(files: Sequence[Path], policy: Policy) -> Group:
     """Return the rules and what was written."""
     parts = [Text("rules", style="bold")]
-    parts += [Text(visible(f"  {line}")) for line in rule_lines(policy.rules)]
+    parts += [Text(visible(f"  {line}")) for line in describe_rules(policy.rules)]
     parts.append(Text("written", style="bold"))
     parts += [Text(visible(f"  {path}")) for path in files]
     return Group(*parts)

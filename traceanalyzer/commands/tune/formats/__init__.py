@@ -16,16 +16,14 @@ from traceanalyzer.commands.tune.formats import (
     kernel_tuner,
     seed_log,
     triton_autotune,
-)
-from traceanalyzer.commands.tune.formats import (
-    vllm_moe_files as vllm_moe,
+    vllm_moe_files,
 )
 from traceanalyzer.commands.tune.formats.point_collector import PointCollector
 from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource, open_source
 from traceanalyzer.problems import TraceError, TraceWarning
 
-FOREIGN: tuple[ModuleType, ...] = (triton_autotune, kernel_tuner, vllm_moe, aiter_csv, inductor_csv, seed_log)
+FOREIGN: tuple[ModuleType, ...] = (triton_autotune, kernel_tuner, vllm_moe_files, aiter_csv, inductor_csv, seed_log)
 NAMES = (json_lines.NAME, *(module.NAME for module in FOREIGN))
 
 

@@ -1,4 +1,4 @@
-"""This project's own sweep files: JSON lines, one a candidate and round, as ``tune.sweep`` defines them."""
+"""This project's own sweep files: JSON lines, one line per candidate and round, as ``formats.sweep`` defines them."""
 
 from __future__ import annotations
 

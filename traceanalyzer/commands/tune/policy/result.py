@@ -9,7 +9,7 @@ from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
 
 
-class PolicyRulePart(Part):
+class PolicyRule(Part):
     """One configuration for a range of m."""
 
     min_m: Annotated[int, told("From this m on.")]
@@ -45,7 +45,7 @@ class TunePolicyDocument(Document, tag="traceanalyzer/tune-policy/1"):
     max_regret: Annotated[
         float, told("By which a rule may be slower than the fastest configuration at each m.", unit="share, 1 is all")
     ]
-    rules: Annotated[list[PolicyRulePart], told("Cases over m, ascending, without gaps.")]
+    rules: Annotated[list[PolicyRule], told("Cases over m, ascending, without gaps.")]
     regret: Annotated[
         list[PolicyRegret], told("What the rules cost at each measured m; empty for rules read from a file.")
     ]

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.tune.config_text import describe_config, describe_problem, rule_lines
+from traceanalyzer.commands.tune.config_text import describe_config, describe_problem, describe_rules
 from traceanalyzer.commands.tune.policy.compute import Policy
 from traceanalyzer.commands.tune.policy.result import PolicyRegret, TunePolicyDocument
 from traceanalyzer.declare import part_of
@@ -31,7 +31,7 @@ def render(policy: Policy, max_regret: float, width: int) -> Group:
     what = describe_problem(policy)
     head = f"{plural(len(policy.rules), 'rule')} within {percent(max_regret)}{f' for {what}' if what else ''}"
     parts: list[Any] = [Text(visible(head), style="bold")]
-    parts += [Text(visible(f"  {line}")) for line in rule_lines(policy.rules)]
+    parts += [Text(visible(f"  {line}")) for line in describe_rules(policy.rules)]
     rows = [
         (
             str(choice.m),

@@ -15,10 +15,15 @@ from traceanalyzer.commands.tune.tile_config import TileConfig
 
 Measure = Callable[[int], Sequence[float]]
 
-CONFIRM_SHARE = 0.06
-MOST_CONFIRMATIONS = 12
-TOO_SMALL_TO_CONFIRM = 20
+# Chosen, not fitted, as those of ``guided``.
+
+CONFIRM_SHARE, MOST_CONFIRMATIONS, TOO_SMALL_TO_CONFIRM = 0.06, 12, 20
+"""Share of the budget kept to measure leaders again, its limit, and the budget below which there is none."""
 NEGLIGIBLE_NOISE = 0.002
+"""Relative standard deviation of samples below which leaders need not be measured again."""
+LEADERS = 6
+TOLERANCE, ASSUMED_NOISE = 3, 0.02
+"""A leader may be the fastest within so many standard deviations; the noise taken where samples tell none."""
 
 
 class Strategy(Protocol):
@@ -119,11 +124,11 @@ def _to_confirm(history: History) -> int | None:
     among those that noise cannot tell from the leader is measured next, until they have four times what one evaluation
     gives.
     """
-    leaders = history.best(6)
+    leaders = history.best(LEADERS)
     noise = history.noise()
     if len(leaders) < 2 or (noise is not None and noise < NEGLIGIBLE_NOISE):
         return None
-    tolerance = 1 + 3 * (noise if noise is not None else 0.02)
+    tolerance = 1 + TOLERANCE * (noise if noise is not None else ASSUMED_NOISE)
     close = [index for index in leaders if history.times[index] <= history.times[leaders[0]] * tolerance]
     if len(close) < 2:
         return None
