@@ -32,7 +32,7 @@ class TunePolicyDocument(Document, tag="traceanalyzer/tune-policy/1"):
 
     command: ClassVar[str] = "tune policy"
 
-    kernel: Annotated[str | None, told("What was tuned.", null="not known")]
+    kernel: Annotated[str | None, told("What was tuned.", null="unknown")]
     shape: Annotated[
         dict[str, int | float | str | bool | None],
         told("The rest of the problem (n, k, dtype, experts, top_k), as far as known."),
