@@ -12,7 +12,7 @@ from typing import Any
 
 from traceanalyzer.commands.tune.tile_config import TileConfig, Value
 from traceanalyzer.files import written_whole
-from traceanalyzer.problems import TraceError, TraceWarning
+from traceanalyzer.problems import TraceWarning
 
 SCHEMA = "traceanalyzer/sweep/1"
 
@@ -140,25 +140,6 @@ def line_of(point: SweepPoint, round_number: int, samples: Iterable[float]) -> s
     return json.dumps(document, allow_nan=False) + "\n"
 
 
-def read_sweep(path: Path) -> Sweep:
-    """Read a sweep file of ours; what cannot be used is skipped and counted.
-
-    Raises:
-        TraceError: the file cannot be read, or holds no usable point.
-    """
-    points, warnings = parse_lines(_text(path), str(path))
-    if not points:
-        raise TraceError(str(path), "no usable point in it" + (f" ({warnings[0].message})" if warnings else ""))
-    return Sweep(points, warnings)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise TraceError(str(path), error.strerror or "cannot be read") from None
-
-
 def parse_lines(text: str, source: str) -> tuple[tuple[SweepPoint, ...], tuple[TraceWarning, ...]]:
     """Read lines of a sweep file and merge the rounds of each candidate."""
     rounds, warnings = parse_rounds(text, source)
@@ -182,10 +163,10 @@ def parse_rounds(text: str, source: str) -> tuple[Candidates, tuple[TraceWarning
             skipped.setdefault("the same round of the same configuration is there twice", []).append(number)
         else:
             rounds[round_number] = point
-    return candidates, skip_warnings(skipped, source)
+    return candidates, _skip_warnings(skipped, source)
 
 
-def skip_warnings(skipped: Mapping[str, list[int]], source: str) -> tuple[TraceWarning, ...]:
+def _skip_warnings(skipped: Mapping[str, list[int]], source: str) -> tuple[TraceWarning, ...]:
     """Return one warning per kind of unusable line, with its count and the first place."""
     return tuple(
         TraceWarning("sweep_lines_skipped", f"line skipped: {reason}", source, len(lines), line=lines[0])
@@ -193,7 +174,7 @@ def skip_warnings(skipped: Mapping[str, list[int]], source: str) -> tuple[TraceW
     )
 
 
-def checked_samples(samples: Any) -> tuple[float, ...]:
+def _checked_samples(samples: Any) -> tuple[float, ...]:
     """Return samples as numbers.
 
     Raises:
@@ -214,7 +195,7 @@ def _parse(line: str) -> tuple[int, SweepPoint]:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"not of schema {SCHEMA}")
     _check(document)
-    shape, samples, reason = document["shape"], checked_samples(document.get("samples_ms")), document.get("reason")
+    shape, samples, reason = document["shape"], _checked_samples(document.get("samples_ms")), document.get("reason")
     if not samples and not reason and document.get("measured", True):
         raise ValueError("neither samples nor a reason")
     point = SweepPoint(
