@@ -20,7 +20,7 @@ from bench.calibration import Z95, auc
 from bench.environment import ROOT
 
 if TYPE_CHECKING:
-    from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+    from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
 
 SHARES = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
@@ -36,7 +36,7 @@ SMALL, MORE_SEEDS = 100, 10
 class Table:
     """Recorded samples of one space."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
+    def __init__(self, points: Sequence[SweepPoint]) -> None:
         from traceanalyzer.commands.tune.search.level_space import make_space
 
         self.configs = [point.known_config for point in points]
@@ -77,7 +77,7 @@ class Table:
 
 def tables_of(sweep: Sweep) -> list[Table]:
     """Return the spaces of a sweep in which something ran: points that are alternatives to each other."""
-    found: dict[tuple[object, ...], list[Point]] = {}
+    found: dict[tuple[object, ...], list[SweepPoint]] = {}
     for point in sweep.points:
         if point.samples_ms or point.reason:
             found.setdefault((*point.problem, point.m, point.concurrency), []).append(point)

@@ -9,13 +9,15 @@ import pytest
 
 from bench.replay import STRATEGIES, Table, budgets, evaluations, quartiles, replayed, tables_of
 from bench.sections.replay import images, render
-from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
+from traceanalyzer.commands.tune.tile_config import TileConfig
 
 
-def line(size: int, samples: int = 1, m: int = 1) -> list[Point]:
+def line(size: int, samples: int = 1, m: int = 1) -> list[SweepPoint]:
     """Configurations that get slower the farther they are from the fifth."""
     return [
-        Point("line", m, None, {"x": x, "y": x % 3}, rounds=(tuple([1.0 + abs(x - 5)] * samples),)) for x in range(size)
+        SweepPoint("line", m, None, TileConfig({"x": x, "y": x % 3}), rounds=(tuple([1.0 + abs(x - 5)] * samples),))
+        for x in range(size)
     ]
 
 
@@ -38,7 +40,7 @@ def test_every_strategy_finds_the_best_when_everything_is_measured() -> None:
 
 
 def test_a_failed_configuration_is_never_the_answer() -> None:
-    failed = Point("line", 1, None, {"x": -1, "y": 0}, reason="out of memory")
+    failed = SweepPoint("line", 1, None, TileConfig({"x": -1, "y": 0}), reason="out of memory")
     table = Table([failed, *line(8)])
     assert table.regret("table order", 1, 0) == float("inf")
     assert table.regret("table order", 2, 0) == 5.0
@@ -46,7 +48,7 @@ def test_a_failed_configuration_is_never_the_answer() -> None:
 
 
 def test_an_evaluation_draws_some_of_many_samples() -> None:
-    point = Point("line", 1, None, {"x": 0, "y": 0}, rounds=((1.0, 2.0, 3.0, 4.0),))
+    point = SweepPoint("line", 1, None, TileConfig({"x": 0, "y": 0}), rounds=((1.0, 2.0, 3.0, 4.0),))
     drawn = Table([point]).draw(0, random.Random(0))
     assert len(drawn) == 3
     assert set(drawn) < {1.0, 2.0, 3.0, 4.0}

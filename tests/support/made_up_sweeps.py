@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
+from traceanalyzer.commands.tune.tile_config import TileConfig
 
 SHAPES = ("additive", "interacting", "cliffs", "categories", "failures")
 
@@ -45,5 +46,7 @@ def made_up_sweep(shape: str, size: int, seed: int, noise: float = 0.01, samples
         config = {f"p{i}": f"kind{code}" if shape == "categories" else 2 ** int(code) for i, code in enumerate(row)}
         drawn = tuple(float(t) for t in time * np.exp(rng.normal(0, noise, samples)))
         reason = "out of shared memory" if failed else None
-        points.append(Point("made_up", 64, None, config, rounds=() if failed else (drawn,), reason=reason))
+        points.append(
+            SweepPoint("made_up", 64, None, TileConfig(config), rounds=() if failed else (drawn,), reason=reason)
+        )
     return Sweep(tuple(points), source=f"{shape} {size}")

@@ -16,6 +16,7 @@ from tests.support.stand_in_triton_kernels import install
 from traceanalyzer.commands.tune.export.plugin import ENTRY_POINT_GROUP, plugin_files, write_plugin
 from traceanalyzer.commands.tune.formats import read_sweep
 from traceanalyzer.commands.tune.policy.compute import Policy, Rule, make_policy
+from traceanalyzer.commands.tune.tile_config import TileConfig
 from traceanalyzer.problems import TraceError
 
 SEED = ROOT / "docs" / "data" / "strix_halo_sweep.log"
@@ -110,7 +111,7 @@ def test_what_a_call_demands_and_what_vllm_has_fixed_is_kept(plugin: Path, tmp_p
 
 
 def test_a_rule_that_fails_leaves_the_default(tmp_path: Path) -> None:
-    policy = Policy((Rule(1, None, {"block_m": 16, "split_k": 4, "fused_scatter": True}),))
+    policy = Policy((Rule(1, None, TileConfig({"block_m": 16, "split_k": 4, "fused_scatter": True})),))
     write_plugin(tmp_path / "plugin", plugin_files(policy))
     install(tmp_path / "site", "3.5.0")
     answers, log = run([tmp_path / "plugin", tmp_path / "site"], OGS, [["amd", 4, None]] * 3)
@@ -119,7 +120,7 @@ def test_a_rule_that_fails_leaves_the_default(tmp_path: Path) -> None:
 
 
 def test_num_warps_is_set_on_amd_also_where_it_is_no_constraint(tmp_path: Path) -> None:
-    rule = Rule(1, None, {"block_m": 16, "num_warps": 4, "group_m": 1, "waves_per_eu": 2})
+    rule = Rule(1, None, TileConfig({"block_m": 16, "num_warps": 4, "group_m": 1, "waves_per_eu": 2}))
     write_plugin(tmp_path / "plugin", plugin_files(Policy((rule,))))
     install(tmp_path / "site", "3.5.0")
     answers, log = run([tmp_path / "plugin", tmp_path / "site"], OGS, [["amd", 4, None], ["nvidia", 4, None]])
@@ -155,8 +156,8 @@ def test_the_package_names_its_entry_point(plugin: Path) -> None:
 
 def test_a_folder_with_other_files_is_not_written_into(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
-    files = plugin_files(Policy((Rule(1, None, {"block_m": 16}),)))
+    files = plugin_files(Policy((Rule(1, None, TileConfig({"block_m": 16})),)))
     with pytest.raises(TraceError, match="holds other files"):
         write_plugin(tmp_path, files)
-    with pytest.raises(TraceError, match="no name for a module"):
-        plugin_files(Policy((Rule(1, None, {"block_m": 16}),)), "My-Rules")
+    with pytest.raises(TraceError, match="not a name for a module"):
+        plugin_files(Policy((Rule(1, None, TileConfig({"block_m": 16})),)), "My-Rules")

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from tests.support.places import CASES, ROOT
 from traceanalyzer.commands.tune.formats import read_sweep
-from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
 from traceanalyzer.commands.tune.policy.compute import make_policy, select
-from traceanalyzer.commands.tune.policy.policy_file import policy_document, read_policy
+from traceanalyzer.commands.tune.policy.policy_file import read_policy
+from traceanalyzer.commands.tune.policy.view import document
+from traceanalyzer.commands.tune.tile_config import TileConfig
+from traceanalyzer.declare import plain
 from traceanalyzer.problems import TraceError
 
 SEED = ROOT / "docs" / "data" / "strix_halo_sweep.log"
@@ -23,7 +26,7 @@ SEED = ROOT / "docs" / "data" / "strix_halo_sweep.log"
 
 def sweep_of(times: dict[int, dict[str, float]], **facts: object) -> Sweep:
     points = [
-        Point(None, m, None, {"tile": name}, rounds=((time,),), **facts)  # type: ignore[arg-type]
+        SweepPoint(None, m, None, TileConfig({"tile": name}), rounds=((time,),), **facts)  # type: ignore[arg-type]
         for m, row in times.items()
         for name, time in row.items()
     ]
@@ -153,7 +156,7 @@ def test_what_was_never_timed_gives_no_rule() -> None:
     interpreted = sweep_of({1: {"a": 1.0}}, measured=False)
     with pytest.raises(TraceError, match="interpreter"):
         make_policy(interpreted)
-    unknown = Sweep((Point(None, None, None, {"tile": "a"}, rounds=((1.0,),)),), source="sweep")
+    unknown = Sweep((SweepPoint(None, None, None, TileConfig({"tile": "a"}), rounds=((1.0,),)),), source="sweep")
     with pytest.raises(TraceError, match="how many rows"):
         make_policy(unknown)
 
@@ -161,7 +164,7 @@ def test_what_was_never_timed_gives_no_rule() -> None:
 def test_a_policy_comes_back_from_its_document(tmp_path: Path) -> None:
     policy = make_policy(read_sweep(SEED, top_k=4), 0.15)
     path = tmp_path / "rules.json"
-    path.write_text(json.dumps(policy_document(policy, 0.15)))
+    path.write_text(json.dumps(plain(document(policy, 0.15))))
     again = read_policy(path)
     assert again is not None
     assert (again.rules, again.shape, again.rows) == (policy.rules, policy.shape, policy.rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.tune_benches import GOOD, PROBLEM, fake_bench, outcome_of, verdicts
-from traceanalyzer.commands.tune.formats.sweep import read_sweep
+from traceanalyzer.commands.tune.formats import read_sweep
 from traceanalyzer.commands.tune.measure.bench import open_bench, start_worker
 from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.run.compute import Job, Settings, measure

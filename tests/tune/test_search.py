@@ -12,11 +12,12 @@ import pytest
 from tests.support.made_up_sweeps import SHAPES, made_up_sweep
 from tests.support.places import ROOT
 from traceanalyzer.commands.tune.formats import read_sweep
-from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
 from traceanalyzer.commands.tune.replay.compute import quantile, replay
 from traceanalyzer.commands.tune.search import search
 from traceanalyzer.commands.tune.search.forest import fit_forest
 from traceanalyzer.commands.tune.search.level_space import make_space
+from traceanalyzer.commands.tune.tile_config import TileConfig
 from traceanalyzer.problems import TraceError
 
 SEED = ROOT / "docs" / "data" / "strix_halo_sweep.log"
@@ -54,7 +55,7 @@ def test_made_up_spaces_are_searched_better_than_by_chance(shape: str) -> None:
 def test_a_space_without_structure_is_searched_as_well_as_by_chance() -> None:
     rng = np.random.default_rng(0)
     points = tuple(
-        Point(None, 1, None, {"a": i % 10, "b": i // 10}, rounds=((float(time),),))
+        SweepPoint(None, 1, None, TileConfig({"a": i % 10, "b": i // 10}), rounds=((float(time),),))
         for i, time in enumerate(rng.lognormal(0, 0.5, 200))
     )
     found = replay(Sweep(points, source="noise"), 0.1, seeds=15)
@@ -86,28 +87,29 @@ def test_a_replay_repeats_itself() -> None:
 def test_one_parameter_constant_parameters_and_single_configurations() -> None:
     for values in (list(range(40)), [7]):
         points = tuple(
-            Point(None, 1, None, {"x": x, "fixed": 3, "name": "same"}, rounds=((1.0 + abs(x - 13),),)) for x in values
+            SweepPoint(None, 1, None, TileConfig({"x": x, "fixed": 3, "name": "same"}), rounds=((1.0 + abs(x - 13),),))
+            for x in values
         )
         found = replay(Sweep(points, source="line"), 0.5, seeds=4)
         assert found.median_regret == 0.0
 
 
 def test_a_recording_without_timings_is_refused_and_failures_alone_are_no_space() -> None:
-    failed = Point(None, 1, None, {"x": 1}, reason="out of memory")
+    failed = SweepPoint(None, 1, None, TileConfig({"x": 1}), reason="out of memory")
     with pytest.raises(TraceError, match="no timing"):
         replay(Sweep((failed,), source="sweep"))
-    timed = replace(failed, config={"x": 2}, rounds=((1.0,),), reason=None)
+    timed = replace(failed, config=TileConfig({"x": 2}), rounds=((1.0,),), reason=None)
     assert replay(Sweep((failed, timed), source="sweep"), 1.0, seeds=2).failed == 1
 
 
 def test_a_search_that_met_only_failures_says_so() -> None:
-    found = search([{"x": 1}, {"x": 2}], lambda index: [], budget=2)
+    found = search([TileConfig({"x": 1}), TileConfig({"x": 2})], lambda index: [], budget=2)
     assert found.best is None
     assert found.history.evaluations == 2
 
 
 def test_known_results_cost_nothing_and_are_used() -> None:
-    configs = [{"x": x} for x in range(20)]
+    configs = [TileConfig({"x": x}) for x in range(20)]
     found = search(configs, lambda index: [2.0], budget=3, known={7: [1.0]})
     assert found.best == 7
     assert found.history.evaluations == 4
@@ -116,7 +118,7 @@ def test_known_results_cost_nothing_and_are_used() -> None:
 def test_a_lucky_measurement_is_measured_again() -> None:
     """Forty equal configurations but one 10 % faster, and noise that makes any of them look as fast once."""
     rng = np.random.default_rng(3)
-    configs = [{"a": i % 8, "b": i // 8} for i in range(40)]
+    configs = [TileConfig({"a": i % 8, "b": i // 8}) for i in range(40)]
     calls: dict[int, int] = {}
 
     def measure(index: int) -> Sequence[float]:

@@ -27,6 +27,7 @@ from traceanalyzer.commands.tune.export.vllm_moe import (
 from traceanalyzer.commands.tune.formats import read_sweep
 from traceanalyzer.commands.tune.formats.vllm_moe_files import batch_keys, nearest, parse_file_name
 from traceanalyzer.commands.tune.policy.compute import Policy, Rule, make_policy
+from traceanalyzer.commands.tune.tile_config import TileConfig
 from traceanalyzer.problems import TraceError
 
 LAUNCH = {"group_m": 1, "num_warps": 4, "num_stages": 3}
@@ -39,7 +40,7 @@ def authors() -> Policy:
 
 
 def with_config(policy: Policy, **changes: Any) -> Policy:
-    return replace(policy, rules=tuple(replace(r, config={**r.config, **changes}) for r in policy.rules))
+    return replace(policy, rules=tuple(replace(r, config=TileConfig({**r.config, **changes})) for r in policy.rules))
 
 
 def test_every_token_count_gets_its_rules_configuration_by_vllms_lookup(authors: Policy) -> None:
@@ -55,7 +56,10 @@ def test_every_token_count_gets_its_rules_configuration_by_vllms_lookup(authors:
 
 @pytest.mark.parametrize("boundary", [3, 4, 5, 16, 17, 1000])
 def test_boundaries_between_tokens_are_kept(boundary: int) -> None:
-    rules = (Rule(1, boundary, {"block_m": 16, **tile()}), Rule(boundary + 1, None, {"block_m": 64, **tile()}))
+    rules = (
+        Rule(1, boundary, TileConfig({"block_m": 16, **tile()})),
+        Rule(boundary + 1, None, TileConfig({"block_m": 64, **tile()})),
+    )
     policy = Policy(rules, shape={"top_k": 4})
     document = moe_document(policy, triton_version="3.5.0")
     for tokens in range(1, 600):
@@ -80,7 +84,9 @@ def test_what_vllm_needs_and_the_sweep_lacks_is_asked_for(authors: Policy) -> No
 
 
 def test_requests_are_tokens_already(authors: Policy) -> None:
-    policy = replace(authors, rows="requests", rules=(Rule(1, None, {"block_m": 16, **tile()}),), choices=())
+    policy = replace(
+        authors, rows="requests", rules=(Rule(1, None, TileConfig({"block_m": 16, **tile()})),), choices=()
+    )
     assert list(moe_document(policy, triton_version="3.5.0")) == ["triton_version", "1"]
 
 

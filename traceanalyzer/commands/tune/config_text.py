@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
-from traceanalyzer.commands.tune.formats.sweep import Value
-from traceanalyzer.commands.tune.policy.compute import Policy
+from traceanalyzer.commands.tune.policy.compute import Policy, Rule
+from traceanalyzer.commands.tune.tile_config import TileConfig
+from traceanalyzer.commands.tune.tile_keys import SIDES
 
-_TILE = ("block_m", "block_n", "block_k")
 _SHORT = {"split_k": "split", "num_warps": "warps", "num_stages": "stages", "group_m": "group"}
 _FIRST = ("kernel", "n", "k", "experts", "top_k", "dtype")
 
 
-def describe_config(config: Mapping[str, Value]) -> str:
+def describe_config(config: TileConfig) -> str:
     """Return a configuration on one line, such as ``32x32x128, split 1, warps 2``; what is unknown is not in it."""
-    known = {key: value for key, value in config.items() if value is not None}
+    known = dict(config.known)
     parts = []
-    if all(side in known for side in _TILE):
-        parts.append("x".join(str(known.pop(side)) for side in _TILE))
+    if all(side in known for side in SIDES):
+        parts.append("x".join(str(known.pop(side)) for side in SIDES))
     ordered = [key for key in _SHORT if key in known] + [key for key in known if key not in _SHORT]
     return ", ".join(parts + [f"{_SHORT.get(key, key)} {known[key]}" for key in ordered])
 
@@ -27,6 +27,11 @@ def describe_rows(low: int, high: int | None) -> str:
     if high is None:
         return "every m" if low == 1 else f"m >= {low}"
     return f"m <= {high}" if low == 1 else f"m = {low} to {high}"
+
+
+def describe_rules(rules: Iterable[Rule]) -> list[str]:
+    """Return each rule on a line: its range of m, and its configuration."""
+    return [f"{describe_rows(rule.min_m, rule.max_m):<16} {describe_config(rule.config)}" for rule in rules]
 
 
 def describe_problem(policy: Policy) -> str:

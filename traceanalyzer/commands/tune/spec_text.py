@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from traceanalyzer.commands.tune.tile_keys import TILE
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.space import AXES
 
@@ -21,8 +22,8 @@ def parse_problem(text: str, named: Mapping[str, Problem], dtype: str | None = N
         ValueError: it is neither, or a value is out of range.
     """
     if text in named:
-        found = named[text]
-        return replace(found, dtype=dtype) if dtype else found
+        known = named[text]
+        return replace(known, dtype=dtype) if dtype else known
     if "=" not in text:
         raise ValueError(f"unknown shape {text!r} (known: {', '.join(named) or 'none'}; or n=...,k=...)")
     values = _numbers(text, ("m", "n", "k", "experts", "top_k"))
@@ -34,13 +35,13 @@ def parse_config(text: str) -> Config:
     """Read a configuration: ``16x128x128`` or ``16x128x128x1``, then parameters such as ``,num_warps=8``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     tile, _, rest = text.partition(",")
-    found = re.fullmatch(r"(\d+)x(\d+)x(\d+)(?:x(\d+))?", tile.strip())
-    if not found:
+    sides = re.fullmatch(r"(\d+)x(\d+)x(\d+)(?:x(\d+))?", tile.strip())
+    if not sides:
         raise ValueError(f"a configuration begins with its tile, such as 16x128x128x1, not {tile!r}")
-    blocks = dict(zip(("block_m", "block_n", "block_k", "split_k"), found.groups(), strict=True))
+    blocks = dict(zip(TILE, sides.groups(), strict=True))
     values: dict[str, int] = {name: int(value) for name, value in blocks.items() if value is not None}
     return Config.from_dict(values | (_numbers(rest, AXES) if rest else {}))
 
@@ -49,7 +50,7 @@ def parse_axes(texts: Iterable[str]) -> dict[str, tuple[int | None, ...]]:
     """Read axes such as ``block_m=16,32`` (``none`` leaves a value to the compiler).
 
     Raises:
-        ValueError: a name is unknown or a value is no number.
+        ValueError: a name is unknown or a value is not a number.
     """
     axes: dict[str, tuple[int | None, ...]] = {}
     for text in texts:

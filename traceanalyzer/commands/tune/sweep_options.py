@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +25,7 @@ where_option = click.option(
 )
 
 top_k_option = click.option(
-    "--top-k", type=click.IntRange(min=1), help="Experts a token: m = concurrency x top-k, where the file says no m."
+    "--top-k", type=click.IntRange(min=1), help="Experts per token: m = concurrency x top-k, where the file says no m."
 )
 
 
@@ -46,22 +46,22 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
     """Read ``KEY=VALUE`` words.
 
     Raises:
-        click.UsageError: one is none.
+        click.UsageError: one is not.
     """
-    found = {}
+    values = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise click.UsageError(f"{text!r} is not KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values
 
 
 def whole_pairs(texts: Sequence[str]) -> dict[str, int]:
     """Read ``KEY=NUMBER`` words.
 
     Raises:
-        click.UsageError: one is none.
+        click.UsageError: one is not.
     """
     try:
         return {key: int(value) for key, value in pairs(texts).items()}
@@ -113,10 +113,7 @@ def without_keys(policy: Policy, keys: Sequence[str]) -> Policy:
     """
     from dataclasses import replace
 
-    def left(config: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {key: value for key, value in config.items() if key not in keys}
-        if not kept:
-            raise click.UsageError("--leave-out leaves a rule nothing to set")
-        return kept
-
-    return replace(policy, rules=tuple(replace(rule, config=left(rule.config)) for rule in policy.rules))
+    rules = tuple(replace(rule, config=rule.config.without(keys)) for rule in policy.rules)
+    if not all(rule.config for rule in rules):
+        raise click.UsageError("--leave-out leaves a rule nothing to set")
+    return replace(policy, rules=rules)

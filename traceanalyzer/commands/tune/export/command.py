@@ -1,4 +1,4 @@
-"""``traceanalyzer tune export``: write rules for vLLM: configuration file, patch, plugin."""
+"""``traceanalyzer tune export``: rules for vLLM as a configuration file, a patch or a plugin."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from traceanalyzer.commands.tune.sweep_options import (
 )
 
 if TYPE_CHECKING:
+    from traceanalyzer.commands.tune.export.result import ExportKind
     from traceanalyzer.commands.tune.policy.compute import Policy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,8 +93,9 @@ def patch(
 ) -> None:  # fmt: skip
     """Write a patch of the installed triton_kernels: the rules at the top of its heuristics.
 
-    Its version is read from the file that is patched; a parameter that it cannot be told is refused.
+    Its version is read from the file that is patched; a parameter that this version cannot be told is an error.
     """
+    from traceanalyzer.commands.tune.export import view
     from traceanalyzer.commands.tune.export.patch import find_opt_flags, make_patch
     from traceanalyzer.files import write_whole
 
@@ -104,7 +106,7 @@ def patch(
     text = make_patch(policy, _read(path), _vendor(policy, vendor), path.resolve().as_posix())
     if output is None:
         if as_json:
-            emit_json(_document("patch", [], policy, [], text))
+            emit_json(view.document("patch", [], policy, [], text))
         else:
             click.echo(text, nl=False)
         return
@@ -127,7 +129,7 @@ def plugin(
     output: Path, name: str, version: str | None, vendor: str | None,
 ) -> None:  # fmt: skip
     """Write a vLLM plugin: a small package that applies the rules when vLLM starts."""
-    from traceanalyzer.commands.tune.export.constraint_keys import refused_by_plugin, vendor_of
+    from traceanalyzer.commands.tune.export.constraint_keys import keys_beyond_plugin, vendor_of
     from traceanalyzer.commands.tune.export.patch import known_keys
     from traceanalyzer.commands.tune.export.plugin import plugin_files, write_plugin
     from traceanalyzer.problems import TraceError
@@ -136,10 +138,11 @@ def plugin(
     known = vendor or vendor_of(policy.device)
     if known:
         versions = (version,) if version else ("3.5.0", "newer")
-        refused = [refused_by_plugin(policy, known_keys(each, known), known) for each in versions]
-        if all(refused):
+        lacking = [keys_beyond_plugin(policy, known_keys(each, known), known) for each in versions]
+        if all(lacking):
             raise TraceError(
-                str(sweep), f"no triton_kernels can be told {', '.join(refused[0])} on {known}; --leave-out .."
+                str(sweep),
+                f"no triton_kernels can be told {', '.join(lacking[0])} on {known}; leave them out with --leave-out",
             )
     paths = write_plugin(output, plugin_files(policy, name))
     # pip looks a bare name up in the package index; only what has a slash is sure to be a folder.
@@ -197,23 +200,15 @@ def _read(path: Path) -> str:
         raise TraceError(str(path), f"cannot be read ({error})") from None
 
 
-def _document(
-    kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str], patch: str | None = None
-) -> dict[str, Any]:
-    from traceanalyzer.commands.tune.export.view import document
-
-    return document(kind, files, policy, steps, patch)
-
-
-def _report(kind: str, files: Sequence[Path], policy: Policy, steps: Sequence[str], as_json: bool) -> None:
-    from traceanalyzer.commands.tune.export.view import render
+def _report(kind: ExportKind, files: Sequence[Path], policy: Policy, steps: Sequence[str], as_json: bool) -> None:
+    from traceanalyzer.commands.tune.export import view
     from traceanalyzer.commands.tune.shell_commands import command_lines
     from traceanalyzer.show.terminal import console
 
     if as_json:
-        emit_json(_document(kind, files, policy, steps))
+        emit_json(view.document(kind, files, policy, steps))
     else:
-        console().print(render(files, policy))
+        console().print(view.render(files, policy))
         click.echo(command_lines(steps))
 
 

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterable, Mapping
 
 from traceanalyzer.commands.tune.export.plugin_source import COMPILER_OPTIONS, FUNCTIONS, SET_AFTERWARDS
-from traceanalyzer.commands.tune.formats.sweep import Value
 from traceanalyzer.commands.tune.policy.compute import Policy
+from traceanalyzer.commands.tune.tile_config import Value
+from traceanalyzer.commands.tune.tile_keys import COUNTS, NOT_NEGATIVE, POWERS_OF_TWO
 from traceanalyzer.problems import TraceError
 
 _COMMON_3_5 = {"block_m", "block_k", "split_k", "fused_scatter", "is_persistent", "epilogue_subtile"}
@@ -29,7 +30,7 @@ main branch after ``matmul_ogs`` became ``matmul``."""
 
 def keys_in_source(text: str) -> dict[str, frozenset[str]]:
     """Return the constraints that an installed ``opt_flags.py`` takes, by vendor, from the lists in its functions."""
-    found = {}
+    keys = {}
     for node in ast.walk(ast.parse(text)):
         vendor = next(
             (v for v, name in FUNCTIONS.items() if isinstance(node, ast.FunctionDef) and node.name == name), None
@@ -38,8 +39,8 @@ def keys_in_source(text: str) -> dict[str, frozenset[str]]:
             continue
         for statement in ast.walk(node):
             if isinstance(statement, ast.Assign) and "constraints_supported" in map(_name, statement.targets):
-                found[vendor] = frozenset(ast.literal_eval(statement.value))
-    return found
+                keys[vendor] = frozenset(ast.literal_eval(statement.value))
+    return keys
 
 
 def _name(target: ast.expr) -> str | None:
@@ -51,34 +52,29 @@ def asked_keys(policy: Policy) -> list[str]:
     return sorted({key for rule in policy.rules for key in rule.config})
 
 
-def refused_by_constraints(policy: Policy, keys: Iterable[str]) -> list[str]:
+def keys_without_constraint(policy: Policy, keys: Iterable[str]) -> list[str]:
     """Return the parameters that no constraint can set."""
     return sorted(set(asked_keys(policy)) - set(keys))
 
 
-def refused_by_plugin(policy: Policy, keys: Iterable[str], vendor: str) -> list[str]:
+def keys_beyond_plugin(policy: Policy, keys: Iterable[str], vendor: str) -> list[str]:
     """Return the parameters that the plugin cannot set: neither a constraint nor a field of the finished flags."""
     return sorted(set(asked_keys(policy)) - {*keys, *SET_AFTERWARDS[vendor], *COMPILER_OPTIONS[vendor]})
 
 
 def vendor_of(device: Mapping[str, str | None]) -> str | None:
-    """Return the vendor that a sweep's device is of; null where it does not say."""
+    """Return the vendor that a sweep's device is of; ``None`` where it does not say."""
     text = " ".join(str(value).lower() for value in device.values() if value)
     if any(word in text for word in ("gfx", "amd", "radeon", "instinct", "mi3")):
         return "amd"
     return "nvidia" if any(word in text for word in ("nvidia", "sm_", "sm8", "sm9", "sm1", "cuda", "geforce")) else None
 
 
-POWERS_OF_TWO = ("block_m", "block_n", "block_k", "num_warps")
-COUNTS = ("split_k", "group_m", "num_stages")
-NOT_NEGATIVE = ("waves_per_eu", "matrix_instr_nonkdim")
-
-
 def check_values(policy: Policy, where: str) -> None:
-    """Refuse rules that no Triton kernel could follow, as a file edited by hand may hold.
+    """Check that a Triton kernel could follow the rules; a file edited by hand may hold others.
 
     Raises:
-        TraceError: a value is none that its parameter can have.
+        TraceError: a parameter cannot have its value.
     """
     for rule in policy.rules:
         for key, value in rule.config.items():
@@ -88,7 +84,7 @@ def check_values(policy: Policy, where: str) -> None:
 
 
 def _wanted(key: str, value: Value) -> str | None:
-    """What a parameter must be; null where the value is, or nothing is known of the parameter."""
+    """What a parameter must be; ``None`` where the value is, or nothing is known of the parameter."""
     whole = value if isinstance(value, int) and not isinstance(value, bool) else None
     if value is None or key not in (*POWERS_OF_TWO, *COUNTS, *NOT_NEGATIVE):
         return None
@@ -97,8 +93,3 @@ def _wanted(key: str, value: Value) -> str | None:
     if key in COUNTS:
         return None if whole is not None and whole > 0 else "a positive whole number"
     return None if whole is not None and whole >= 0 else "a whole number from 0 on"
-
-
-def without(policy_config: Mapping[str, Value], keys: Iterable[str]) -> dict[str, Value]:
-    """Return a configuration without some parameters."""
-    return {key: value for key, value in policy_config.items() if key not in set(keys)}

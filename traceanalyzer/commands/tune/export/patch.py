@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from traceanalyzer.commands.tune.export.constraint_keys import KNOWN_KEYS, keys_in_source, refused_by_constraints
+from traceanalyzer.commands.tune.export.constraint_keys import KNOWN_KEYS, keys_in_source, keys_without_constraint
 from traceanalyzer.commands.tune.export.plugin_source import FUNCTIONS
-from traceanalyzer.commands.tune.formats.sweep import Value
 from traceanalyzer.commands.tune.policy.compute import Policy
+from traceanalyzer.commands.tune.tile_config import TileConfig
+from traceanalyzer.commands.tune.tile_keys import TILE
 from traceanalyzer.problems import TraceError
 
 MARK = "# Rules by traceanalyzer; reverse this patch to remove them."
@@ -24,7 +24,7 @@ def find_opt_flags(path: Path) -> Path:
         path: the file, the triton_kernels folder, or a site-packages folder with vLLM or triton_kernels in it.
 
     Raises:
-        TraceError: there is none.
+        TraceError: it has none.
     """
     if path.is_file():
         return path
@@ -64,7 +64,7 @@ def make_patch(policy: Policy, source: str, vendor: str, path: str) -> str:
             if isinstance(node, ast.FunctionDef) and node.name == FUNCTIONS[vendor]
         )
     except (SyntaxError, StopIteration):
-        raise TraceError(path, f"is no opt_flags.py of triton_kernels: {FUNCTIONS[vendor]} is not in it") from None
+        raise TraceError(path, f"is not an opt_flags.py of triton_kernels: {FUNCTIONS[vendor]} is not in it") from None
     if keys is None or not {"m", "constraints"} <= {argument.arg for argument in function.args.args}:
         raise TraceError(path, f"{FUNCTIONS[vendor]} takes no constraints by m; this version is not known")
     check_keys(policy, keys, vendor, path)
@@ -79,16 +79,16 @@ def make_patch(policy: Policy, source: str, vendor: str, path: str) -> str:
 
 
 def check_keys(policy: Policy, keys: frozenset[str], vendor: str, where: str) -> None:
-    """Refuse rules that ask for what is no constraint.
+    """Check that every parameter of the rules is a constraint.
 
     Raises:
-        TraceError: they do.
+        TraceError: one is not.
     """
-    refused = refused_by_constraints(policy, keys)
-    if refused:
+    lacking = keys_without_constraint(policy, keys)
+    if lacking:
         raise TraceError(
             where,
-            f"on {vendor} this triton_kernels cannot be told {', '.join(refused)} (it can: {', '.join(sorted(keys))}); "
+            f"on {vendor} this triton_kernels cannot be told {', '.join(lacking)} (it can: {', '.join(sorted(keys))}); "
             "leave parameters out with --leave-out" + ("; the plugin can set more" if vendor == "amd" else ""),
         )
 
@@ -110,7 +110,6 @@ def rule_lines(policy: Policy) -> list[str]:
     return lines
 
 
-def _arguments(config: Mapping[str, Value]) -> str:
-    order: Sequence[str] = ("block_m", "block_n", "block_k", "split_k")
-    names = [key for key in order if key in config] + sorted(key for key in config if key not in order)
+def _arguments(config: TileConfig) -> str:
+    names = [key for key in TILE if key in config] + sorted(key for key in config if key not in TILE)
     return ", ".join(f"{name}={config[name]!r}" for name in names)

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from traceanalyzer.commands.tune.config_text import describe_config
 from traceanalyzer.commands.tune.policy.compute import Policy
 from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
@@ -61,10 +62,10 @@ def plugin_files(policy: Policy, name: str = DEFAULT_NAME) -> dict[str, str]:
         name: of the module and of the plugin.
 
     Raises:
-        TraceError: the name is no module's.
+        TraceError: a module cannot have that name.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise TraceError("tune export plugin", f"{name!r} is no name for a module (lower-case letters, digits, _)")
+        raise TraceError("tune export plugin", f"{name!r} is not a name for a module (lower-case letters, digits, _)")
     distribution = name.replace("_", "-")
     source = Path(__file__).with_name("plugin_source.py").read_text(encoding="utf-8")
     values = {"name": name, "distribution": distribution, "version": VERSION, "group": ENTRY_POINT_GROUP}
@@ -89,8 +90,7 @@ def _table(policy: Policy) -> str:
     lines = ["| m | configuration |", "|---|---|"]
     for rule in policy.rules:
         last = "and above" if rule.max_m is None else f"to {rule.max_m}"
-        config = ", ".join(f"{key} {value}" for key, value in sorted(rule.config.items()))
-        lines.append(f"| {rule.min_m} {last} | {config} |")
+        lines.append(f"| {rule.min_m} {last} | {describe_config(rule.config)} |")
     return "\n".join(lines)
 
 

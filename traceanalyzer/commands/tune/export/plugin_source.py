@@ -29,7 +29,7 @@ MODULES = tuple(f"{home}.{package}.opt_flags" for home in HOMES for package in (
 FUNCTIONS = {"amd": "make_default_opt_flags_amd", "nvidia": "make_default_opt_flags_nvidia"}
 
 SET_AFTERWARDS = {"amd": ("num_warps", "num_stages", "group_m"), "nvidia": ()}
-"""What may be set on the finished flags where it is no constraint. On NVIDIA the weights' layout depends on them."""
+"""What may be set on the finished flags where it is not a constraint. On NVIDIA the weights' layout depends on them."""
 
 COMPILER_OPTIONS = {"amd": ("waves_per_eu", "matrix_instr_nonkdim"), "nvidia": ()}
 
@@ -89,7 +89,7 @@ def apply_rules(module: Any, rules: list[dict[str, Any]]) -> dict[str, str | Non
     """Wrap the functions of an ``opt_flags`` module that can take every key of the rules.
 
     Returns:
-        Vendor -> why its function was left as it was; null where it was wrapped.
+        Vendor -> why its function was left as it was; ``None`` where it was wrapped.
     """
     outcome: dict[str, str | None] = {}
     for vendor, name in FUNCTIONS.items():
@@ -106,7 +106,7 @@ def apply_rules(module: Any, rules: list[dict[str, Any]]) -> dict[str, str | Non
 
 
 def unfit(function: Any, vendor: str, rules: list[dict[str, Any]]) -> str | None:
-    """Return why a function cannot take the rules; null when it can."""
+    """Return why a function cannot take the rules; ``None`` when it can."""
     missing = {"m", "constraints"} - set(inspect.signature(function).parameters)
     if missing:
         return f"{function.__name__} has no parameter {' and '.join(sorted(missing))}"
@@ -119,7 +119,7 @@ def unfit(function: Any, vendor: str, rules: list[dict[str, Any]]) -> str | None
 
 
 def constraint_keys(function: Any) -> frozenset[str] | None:
-    """Return the constraints that a function accepts, from its own list of them; null when it has none."""
+    """Return the constraints that a function accepts, from its own list of them; ``None`` when it has none."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from traceanalyzer.commands.tune.formats.parameter_names import VLLM
-from traceanalyzer.commands.tune.formats.sweep import Value
 from traceanalyzer.commands.tune.formats.vllm_moe_files import (
     KERNEL,
     VERSION_KEY,
@@ -17,6 +15,8 @@ from traceanalyzer.commands.tune.formats.vllm_moe_files import (
     nearest,
 )
 from traceanalyzer.commands.tune.policy.compute import Policy
+from traceanalyzer.commands.tune.tile_config import TileConfig, Value
+from traceanalyzer.commands.tune.tile_keys import VLLM, to_vllm
 from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
 
@@ -58,7 +58,7 @@ def file_name(
         experts: on one rank (all of them, without expert parallelism).
         n: the experts' intermediate size on one rank: the model's, divided by the tensor-parallel size.
         device: as ``torch.cuda.get_device_name`` has it.
-        dtype: such as ``fp8_w8a8``; null for weights that are not quantised.
+        dtype: such as ``fp8_w8a8``; ``None`` for weights that are not quantised.
         block_shape: of block-wise scales.
 
     Raises:
@@ -114,7 +114,7 @@ def moe_document(
 
     Args:
         policy: over rows, or over requests.
-        top_k: experts a token; a policy over rows is divided by it.
+        top_k: experts per token; a policy over rows is divided by it.
         triton_version: what the configurations were measured with, where the sweep does not say.
         given: parameters that the sweep does not say.
 
@@ -130,9 +130,9 @@ def moe_document(
         raise TraceError(
             where, "vLLM counts tokens, the sweep rows (tokens x top-k), and top-k is unknown; give --top-k"
         )
-    configs: dict[int, dict[str, object]] = {}
+    configs = {}
     for tokens in _tokens(policy, divisor):
-        configs[tokens] = _vllm_config({**(given or {}), **policy.config(tokens * divisor)})
+        configs[tokens] = _vllm_config(policy.config(tokens * divisor).over(given or {}))
     return {VERSION_KEY: version, **{str(tokens): configs[tokens] for tokens in sorted(configs)}}
 
 
@@ -146,7 +146,7 @@ def _tokens(policy: Policy, divisor: int) -> set[int]:
     return tokens
 
 
-def _vllm_config(config: Mapping[str, Value]) -> dict[str, object]:
+def _vllm_config(config: TileConfig) -> dict[str, Value]:
     where = "tune export vllm-moe"
     missing = [key for key in REQUIRED if config.get(key) is None]
     if missing:
@@ -157,11 +157,7 @@ def _vllm_config(config: Mapping[str, Value]) -> dict[str, object]:
     unknown = sorted(key for key in config if key not in VLLM)
     if unknown:
         raise TraceError(where, f"vLLM's fused_moe has no parameter {', '.join(unknown)}")
-    return {
-        name: config[key]
-        for key, name in VLLM.items()
-        if config.get(key) is not None and not (key == "split_k" and config[key] == 1)
-    }
+    return to_vllm(config)
 
 
 def lookup(document: Mapping[str, object], tokens: int) -> object:

@@ -16,16 +16,14 @@ from traceanalyzer.commands.tune.formats import (
     kernel_tuner,
     seed_log,
     triton_autotune,
+    vllm_moe_files,
 )
-from traceanalyzer.commands.tune.formats import (
-    vllm_moe_files as vllm_moe,
-)
-from traceanalyzer.commands.tune.formats.point_collector import Gatherer
-from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
-from traceanalyzer.commands.tune.formats.sweep_source import Source, open_source
+from traceanalyzer.commands.tune.formats.point_collector import PointCollector
+from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
+from traceanalyzer.commands.tune.formats.sweep_source import SweepSource, open_source
 from traceanalyzer.problems import TraceError, TraceWarning
 
-FOREIGN: tuple[ModuleType, ...] = (triton_autotune, kernel_tuner, vllm_moe, aiter_csv, inductor_csv, seed_log)
+FOREIGN: tuple[ModuleType, ...] = (triton_autotune, kernel_tuner, vllm_moe_files, aiter_csv, inductor_csv, seed_log)
 NAMES = (json_lines.NAME, *(module.NAME for module in FOREIGN))
 
 
@@ -34,8 +32,8 @@ def read_sweep(path: str | PathLike[str], top_k: int | None = None, format_name:
 
     Args:
         path: the file.
-        top_k: experts a token; gives m = concurrency x top_k where a file knows the concurrency only.
-        format_name: one of ``NAMES``, for a file that no format recognises; null asks the file.
+        top_k: experts per token; gives m = concurrency x top_k where a file knows the concurrency only.
+        format_name: one of ``NAMES``, for a file that no format recognises; ``None`` asks the file.
 
     Raises:
         TraceError: the file cannot be read, is of no known format, or holds no usable point.
@@ -44,20 +42,22 @@ def read_sweep(path: str | PathLike[str], top_k: int | None = None, format_name:
     if format_name == json_lines.NAME or (format_name is None and json_lines.recognises(source)):
         return _checked(source, json_lines.NAME, *json_lines.read(source))
     module = _format(source, format_name)
-    gatherer = Gatherer()
-    module.read(source, gatherer)
-    return _checked(source, module.NAME, gatherer.points, gatherer.warnings(source.path))
+    collector = PointCollector()
+    module.read(source, collector)
+    return _checked(source, module.NAME, collector.points, collector.warnings(source.path))
 
 
-def _format(source: Source, name: str | None) -> ModuleType:
+def _format(source: SweepSource, name: str | None) -> ModuleType:
     for module in FOREIGN:
         if name == module.NAME or (name is None and module.recognises(source)):
             return module
     known = "; ".join(module.TITLE for module in (json_lines, *FOREIGN))
-    raise source.error(f"is no sweep of a known kind (known: {known})")
+    raise source.error(f"is not a sweep of a known kind (known: {known})")
 
 
-def _checked(source: Source, name: str, points: tuple[Point, ...], warnings: tuple[TraceWarning, ...]) -> Sweep:
+def _checked(
+    source: SweepSource, name: str, points: tuple[SweepPoint, ...], warnings: tuple[TraceWarning, ...]
+) -> Sweep:
     if not points:
         reason = f": {warnings[0].message}" if warnings else ""
         where = f" (line {warnings[0].line})" if warnings and warnings[0].line else ""

@@ -1,4 +1,4 @@
-"""CSV files with one measurement a row: AITER's tuned tables, and published Inductor autotuning tables."""
+"""CSV files with one measurement per row: AITER's tuned tables, and published Inductor autotuning tables."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import csv
 import io
 from collections.abc import Iterator
 
-from traceanalyzer.commands.tune.formats.point_collector import Gatherer, number, positive
-from traceanalyzer.commands.tune.formats.sweep import Value
-from traceanalyzer.commands.tune.formats.sweep_source import Source
+from traceanalyzer.commands.tune.formats.point_collector import PointCollector, number, positive
+from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
+from traceanalyzer.commands.tune.tile_config import Value
+from traceanalyzer.commands.tune.tile_keys import SIDES
 from traceanalyzer.names import parse
 
 
-def rows(source: Source, into: Gatherer) -> Iterator[tuple[int, dict[str, Value]]]:
+def rows(source: SweepSource, into: PointCollector) -> Iterator[tuple[int, dict[str, Value]]]:
     """Yield line number and cells of every row that has as many cells as the heading; others are counted."""
     reader = csv.reader(io.StringIO(source.text.lstrip()))
     heading = [cell.strip() for cell in next(reader, [])]
@@ -26,12 +27,12 @@ def rows(source: Source, into: Gatherer) -> Iterator[tuple[int, dict[str, Value]
 
 
 def rows_of(cell: Value) -> int | None:
-    """Return a positive whole number as it is; null for everything else."""
+    """Return a positive whole number as it is; ``None`` for everything else."""
     return cell if isinstance(cell, int) and cell > 0 else None
 
 
 def milliseconds(cell: Value, scale: float) -> list[object]:
-    """Return a cell's time in milliseconds as the list of samples; what is no time stays as it is, to be counted."""
+    """Return a cell's time in milliseconds as the list of samples; what is not a time stays as it is, to be counted."""
     time = positive(cell)
     return [cell if time is None else time * scale]
 
@@ -42,5 +43,4 @@ def tile_of(kernel: Value) -> dict[str, Value]:
         return {}
     read = parse(kernel)
     sides = read.tile or (None, None, None)
-    found: dict[str, Value] = dict(zip(("block_m", "block_n", "block_k"), sides, strict=True))
-    return {key: value for key, value in found.items() if value is not None}
+    return {side: value for side, value in zip(SIDES, sides, strict=True) if value is not None}

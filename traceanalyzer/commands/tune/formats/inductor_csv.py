@@ -6,39 +6,30 @@ source,gpu,dtype,M,N,K,bm,bn,bk,stages,warps,group_m,ms
 from __future__ import annotations
 
 from traceanalyzer.commands.tune.formats.csv_tables import milliseconds, rows, rows_of
-from traceanalyzer.commands.tune.formats.point_collector import Gatherer
-from traceanalyzer.commands.tune.formats.sweep import Point
-from traceanalyzer.commands.tune.formats.sweep_source import Source
+from traceanalyzer.commands.tune.formats.point_collector import PointCollector
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
+from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
+from traceanalyzer.commands.tune.tile_keys import INDUCTOR, from_columns
 
 NAME = "inductor-csv"
 TITLE = "a CSV table with the columns M, N, K, bm, bn, bk and ms"
 
-_CONFIG = {
-    "bm": "block_m",
-    "bn": "block_n",
-    "bk": "block_k",
-    "split_k": "split_k",
-    "group_m": "group_m",
-    "warps": "num_warps",
-    "stages": "num_stages",
-}
 
-
-def recognises(source: Source) -> bool:
+def recognises(source: SweepSource) -> bool:
     """Return whether the heading has the shape, the tile and a time."""
     return {"M", "N", "K", "bm", "bn", "bk"} <= set(source.header) and bool({"ms", "us"} & set(source.header))
 
 
-def read(source: Source, into: Gatherer) -> None:
+def read(source: SweepSource, into: PointCollector) -> None:
     """Add every row."""
     unit, scale = ("ms", 1.0) if "ms" in source.header else ("us", 1e-3)
     for line, cells in rows(source, into):
         size = [rows_of(cells.get(side)) for side in ("M", "N", "K")]
-        config = {ours: cells[theirs] for theirs, ours in _CONFIG.items() if cells.get(theirs) is not None}
+        config = from_columns(cells, INDUCTOR)
         if None in size or any(not isinstance(value, int) for value in config.values()):
             into.malformed("a shape or block that is not a positive whole number", line)
             continue
-        point = Point(
+        point = SweepPoint(
             kernel="mm",
             m=size[0],
             concurrency=None,

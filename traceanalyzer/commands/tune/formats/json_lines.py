@@ -1,4 +1,4 @@
-"""This project's own sweep files: JSON lines, one a candidate and round, as ``tune.sweep`` defines them."""
+"""This project's own sweep files: JSON lines, one line per candidate and round, as ``formats.sweep`` defines them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from traceanalyzer.commands.tune.formats.sweep import SCHEMA, Point, parse_lines
-from traceanalyzer.commands.tune.formats.sweep_source import Source
+from traceanalyzer.commands.tune.formats.sweep import SCHEMA, SweepPoint, parse_lines
+from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
 from traceanalyzer.problems import TraceWarning
 
 NAME = "traceanalyzer"
@@ -17,12 +17,12 @@ _FAMILY = SCHEMA.rpartition("/")[0] + "/"
 _FIRST_LINES = 20
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: SweepSource) -> bool:
     """Return whether one of the first lines names the schema, of whatever version."""
     return any(_schema(line).startswith(_FAMILY) for line in source.text.split("\n", _FIRST_LINES)[:_FIRST_LINES])
 
 
-def read(source: Source) -> tuple[tuple[Point, ...], tuple[TraceWarning, ...]]:
+def read(source: SweepSource) -> tuple[tuple[SweepPoint, ...], tuple[TraceWarning, ...]]:
     """Return every usable point; rows follow from the concurrency where only that is known.
 
     Raises:
@@ -43,7 +43,7 @@ def _schema(line: str) -> str:
     return str(value.get("schema")) if isinstance(value, dict) else ""
 
 
-def _with_rows(point: Point, top_k: int | None) -> Point:
+def _with_rows(point: SweepPoint, top_k: int | None) -> SweepPoint:
     if point.m is not None or top_k is None or point.concurrency is None:
         return point
     return replace(point, m=point.concurrency * top_k, shape={**point.shape, "top_k": top_k})

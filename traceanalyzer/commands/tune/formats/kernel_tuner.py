@@ -16,22 +16,23 @@ import math
 import re
 from typing import Any
 
-from traceanalyzer.commands.tune.formats.point_collector import Gatherer, positive, scalars
-from traceanalyzer.commands.tune.formats.sweep import Point, Value
-from traceanalyzer.commands.tune.formats.sweep_source import Source
+from traceanalyzer.commands.tune.formats.point_collector import PointCollector, positive, scalars
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
+from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
+from traceanalyzer.commands.tune.tile_config import TileConfig, Value
 
 NAME = "kernel-tuner"
 TITLE = "a kernel_tuner cache or results file, also as published by benchmark_hub"
 
 FAILED_TIME_MS = 1e15
-"""kernel_tuner writes 1e20 for a configuration that failed; anything above this is no time."""
+"""kernel_tuner writes 1e20 for a configuration that failed; anything above this is not a time."""
 
 _TO_MS = {"s": 1e3, "seconds": 1e3, "us": 1e-3, "microseconds": 1e-3, "ns": 1e-6, "nanoseconds": 1e-6}
 _CACHE = re.compile(r'"cache"\s*:\s*\{')
 _HEAD = 200_000
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: SweepSource) -> bool:
     """Return whether the file is a cache, closed or open, or a results file."""
     document = source.document
     if isinstance(document, dict):
@@ -40,7 +41,7 @@ def recognises(source: Source) -> bool:
     return '"tune_params_keys"' in head and _CACHE.search(head) is not None
 
 
-def read(source: Source, into: Gatherer) -> None:
+def read(source: SweepSource, into: PointCollector) -> None:
     """Add every configuration of the file.
 
     Raises:
@@ -66,11 +67,11 @@ def read(source: Source, into: Gatherer) -> None:
             into.malformed(f"cache entry {key!r} holds no configuration")
             continue
         samples, reason = _timing(entry.get("times"), entry.get("time"), 1.0)
-        point = Point(
+        point = SweepPoint(
             kernel=str(kernel) if kernel else None,
             m=None,
             concurrency=None,
-            config=config,
+            config=TileConfig(config),
             shape=shape,
             reason=reason,
             device={"name": str(device)} if device else {},
@@ -78,7 +79,7 @@ def read(source: Source, into: Gatherer) -> None:
         into.add(point, samples)
 
 
-def _result(entry: Any, number: int, into: Gatherer) -> None:
+def _result(entry: Any, number: int, into: PointCollector) -> None:
     """Add one entry of a results file."""
     config = scalars(entry.get("configuration")) if isinstance(entry, dict) else None
     if not config:
@@ -96,7 +97,7 @@ def _result(entry: Any, number: int, into: Gatherer) -> None:
     if verdict == "correct":
         unit = _TO_MS.get(str(measured[0].get("unit")).lower(), 1.0) if measured else 1.0
         samples, reason = _timing(runtimes, measured[0].get("value") if measured else None, unit)
-    into.add(Point(None, None, None, config, reason=reason), samples)
+    into.add(SweepPoint(None, None, None, TileConfig(config), reason=reason), samples)
 
 
 def _timing(samples: Any, time: Any, scale: float) -> tuple[list[object], str | None]:
@@ -116,7 +117,7 @@ def _is_results(document: Any) -> bool:
     return isinstance(entries, list) and any(isinstance(e, dict) and "configuration" in e for e in entries[:5])
 
 
-def _closed(source: Source) -> Any:
+def _closed(source: SweepSource) -> Any:
     """Return the document of a cache that was left open: cut after its last whole entry, and closed."""
     text = source.text.rstrip().rstrip(",")
     for candidate in (text + "}}", text[: text.rfind("},") + 1] + "}}"):

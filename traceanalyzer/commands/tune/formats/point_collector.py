@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from traceanalyzer.commands.tune.formats.sweep import Point, Value
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
+from traceanalyzer.commands.tune.tile_config import Value
 from traceanalyzer.problems import TraceWarning
 
 NO_USABLE_SAMPLE = "no usable timing"
@@ -24,24 +25,26 @@ _MESSAGES = {
 }
 
 
-class Gatherer:
+class PointCollector:
     """Points in the order they are added, each thing measured once, with what was wrong counted."""
 
     def __init__(self) -> None:
-        self._points: dict[tuple[str, ...], Point] = {}
+        self._points: dict[tuple[str, ...], SweepPoint] = {}
         self._counts: dict[str, int] = {}
         self._first: dict[str, tuple[str, int | None]] = {}
 
-    def add(self, point: Point, samples: Iterable[object], line: int | None = None, label: str | None = None) -> None:
+    def add(
+        self, point: SweepPoint, samples: Iterable[object], line: int | None = None, label: str | None = None
+    ) -> None:
         """Add a point with the timings as the file has them.
 
         Args:
             point: without samples.
-            samples: in milliseconds; what is no positive finite number is left out and counted.
+            samples: in milliseconds; what is not a positive finite number is left out and counted.
             line: where in the file, 1-based.
             label: what to call the entry in a warning.
         """
-        name = label or json.dumps(point.known_config)
+        name = label or json.dumps(dict(point.known_config))
         raw = list(samples)
         good = tuple(value for value in map(positive, raw) if value is not None)
         if len(good) < len(raw):
@@ -49,7 +52,7 @@ class Gatherer:
         reason = point.reason or (NO_USABLE_SAMPLE if raw and not good else None)
         self._keep(replace(point, rounds=(good,) if good else (), reason=None if good else reason), name, line)
 
-    def _keep(self, point: Point, name: str, line: int | None) -> None:
+    def _keep(self, point: SweepPoint, name: str, line: int | None) -> None:
         key = point.key
         before = self._points.get(key)
         if before is None:
@@ -71,7 +74,7 @@ class Gatherer:
         self._first.setdefault(code, (what, line))
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[SweepPoint, ...]:
         """What was gathered."""
         return tuple(self._points.values())
 
@@ -90,19 +93,19 @@ class Gatherer:
 
 
 def positive(value: object) -> float | None:
-    """Return a positive finite number as a float; null for everything else."""
+    """Return a positive finite number as a float; ``None`` for everything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) and value > 0 else None
 
 
 def whole(value: object) -> int | None:
-    """Return an integer as it is; null for everything else."""
+    """Return an integer as it is; ``None`` for everything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def scalars(values: Any) -> dict[str, Value] | None:
-    """Return a mapping of JSON scalars with text keys; null where it is something else."""
+    """Return a mapping of JSON scalars with text keys; ``None`` where it is something else."""
     if not isinstance(values, Mapping):
         return None
     for key, value in values.items():
@@ -114,7 +117,7 @@ def scalars(values: Any) -> dict[str, Value] | None:
 
 
 def number(text: str) -> Value:
-    """Read a cell or token: an integer, a decimal number, or the text itself; null when empty."""
+    """Read a cell or token: an integer, a decimal number, or the text itself; ``None`` when empty."""
     stripped = text.strip()
     if not stripped:
         return None

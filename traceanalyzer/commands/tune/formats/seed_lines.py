@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 
-from traceanalyzer.commands.tune.formats.sweep import Point
-
-SHORT = {"bm": "block_m", "bn": "block_n", "bk": "block_k", "sk": "split_k"}
-OTHER_SHORT = {"nw": "num_warps", "ns": "num_stages", "gm": "group_m"}
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
+from traceanalyzer.commands.tune.tile_keys import LOG, TILE, to_log
 
 
-def point_line(point: Point) -> str | None:
-    """Return a point as one line, parameters beyond the tile as ``nw=``, ``ns=``, ``gm=``; null without samples."""
+def point_line(point: SweepPoint) -> str | None:
+    """Return a point as one line, parameters beyond the tile as ``nw=``, ``ns=``, ``gm=``; ``None`` without samples."""
     if not point.samples_ms:
         return None
-    tile = " ".join(f"{short}={point.config.get(name)}" for short, name in SHORT.items())
-    rest = "".join(f" {s}={point.config[n]}" for s, n in OTHER_SHORT.items() if point.config.get(n) is not None)
-    head = f"conc={point.concurrency} {tile}{rest}"
-    return f"{head} median={point.median_ms:.3f} ms samples={json.dumps(list(point.samples_ms))}"
+    config = " ".join(f"{word}={value}" for word, value in to_log(point.config).items())
+    samples = json.dumps(list(point.samples_ms))
+    return f"conc={point.concurrency} {config} median={point.median_ms:.3f} ms samples={samples}"
 
 
-def best_line(point: Point) -> str:
+def best_line(point: SweepPoint) -> str:
     """Return the ``BEST`` line that ends a batch size."""
-    tile: dict[str, object] = {short: point.config.get(name) for short, name in SHORT.items()}
+    tile: dict[str, object] = {LOG[name]: point.config.get(name) for name in TILE}
     return f"BEST {point.concurrency} {tile | {'median_ms': point.median_ms}}"

@@ -1,4 +1,4 @@
-"""Logs of a hand-written sweep script: one measurement a line, as ``key=value`` words.
+"""Logs of a hand-written sweep script: one measurement per line, as ``key=value`` words.
 
     conc=1 bm=16 bn=32 bk=128 sk=1 median=10.101 ms samples=[10.1007]
 
@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from statistics import median
 
 from traceanalyzer.commands.tune.formats.point_collector import (
-    Gatherer,
+    PointCollector,
     number,
     positive,
     whole,
 )
-from traceanalyzer.commands.tune.formats.sweep import Point, Value
-from traceanalyzer.commands.tune.formats.sweep_source import Source
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
+from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
+from traceanalyzer.commands.tune.tile_config import TileConfig, Value
+from traceanalyzer.commands.tune.tile_keys import LOG, from_log
 
 NAME = "log"
 TITLE = "a log of lines such as 'conc=1 bm=16 bn=32 bk=128 sk=1 median=10.1 ms samples=[10.1]'"
@@ -37,19 +40,8 @@ _SHAPE = {
     "e": "experts",
     "dtype": "dtype",
 }
-_CONFIG = {
-    "bm": "block_m",
-    "bn": "block_n",
-    "bk": "block_k",
-    "sk": "split_k",
-    "gm": "group_m",
-    "nw": "num_warps",
-    "warps": "num_warps",
-    "ns": "num_stages",
-    "stages": "num_stages",
-}
 UNSAID = ("num_warps", "num_stages")
-"""Parameters that decide about the time and that such logs tend to leave out; null where they do."""
+"""Parameters that decide about the time and that such logs tend to leave out; ``None`` where they do."""
 
 _TO_MS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
 
@@ -60,7 +52,7 @@ _TIMES = ("median", "samples", "mean", "min", "max", "std", "time")
 _FIRST_LINES = 50
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: SweepSource) -> bool:
     """Return whether one of the first lines is a measurement."""
     return any(
         {"median", "samples"} & set(words) and _config(words)
@@ -69,55 +61,85 @@ def recognises(source: Source) -> bool:
     )
 
 
-def read(source: Source, into: Gatherer) -> None:
+def read(source: SweepSource, into: PointCollector) -> None:
     """Add every measurement of the log."""
-    for number_, line in enumerate(source.text.split("\n"), start=1):
+    for line_number, line in enumerate(source.text.split("\n"), start=1):
         if _PASSED_OVER.match(line):
             continue
         words = dict(_WORD.findall(line))
-        config = _config(words)
-        if not config or not any(key.lower() in _SHAPE for key in words):
-            into.malformed("no 'key=value' measurement", number_)
+        if not _config(words) or not any(key.lower() in _SHAPE for key in words):
+            into.malformed("no 'key=value' measurement", line_number)
             continue
-        _measurement(line, words, config, source, into, number_)
+        _measurement(line, words, source, into, line_number)
 
 
-def _measurement(
-    line: str, words: dict[str, str], config: dict[str, Value], source: Source, into: Gatherer, number_: int
-) -> None:
+@dataclass(frozen=True)
+class _Timing:
+    """What a line says of time.
+
+    Attributes:
+        samples: as they stand, in the line's unit.
+        stated: the median that the line states; ``None`` where it states none.
+    """
+
+    samples: list[object]
+    stated: float | None
+
+    @property
+    def contradicted(self) -> float | None:
+        """The samples' own median, where the line states another by more than 1 % and 0.001: rounding gives less."""
+        good = [value for value in map(positive, self.samples) if value is not None]
+        if not good or self.stated is None:
+            return None
+        own = median(good)
+        return own if abs(own - self.stated) > 0.01 * self.stated + 0.001 else None
+
+
+def _measurement(line: str, words: dict[str, str], source: SweepSource, into: PointCollector, line_number: int) -> None:
     """Add one line, or count it."""
-    shape = _shape(words, source.top_k)
-    rows = [shape[key] for key in ("m", "concurrency") if key in shape]
-    if any(not isinstance(value, int) or value < 1 for value in rows) or any(
-        not isinstance(value, int) for key, value in config.items() if key in _CONFIG.values()
-    ):
-        into.malformed("a shape or block that is not a whole number", number_)
+    shape, config = _shape(words, source.top_k), _config(words)
+    if not _is_usable(shape, config):
+        into.malformed("a shape or block that is not a whole number", line_number)
         return
+    timing = _timing(words)
+    if timing is None:
+        into.malformed("timings that cannot be read", line_number)
+        return
+    if not timing.samples and timing.stated is None:
+        reason = _WORD.sub("", line).strip(" :-") or "no timing"
+        into.add(_point(shape, config, reason), [], line_number)
+        return
+    own = timing.contradicted
+    if own is not None:
+        into.count("inconsistent_median", f"{timing.stated:g} for samples with median {own:g}", line_number)
     unit = _UNIT.search(line)
     scale = _TO_MS[unit.group(1)] if unit else 1.0
-    stated = _time(words.get("median"))
-    samples = _samples(words.get("samples"))
+    values = timing.samples or [timing.stated]
+    into.add(_point(shape, config), [v * scale if isinstance(v, float) else v for v in values], line_number)
+
+
+def _is_usable(shape: dict[str, Value], config: TileConfig) -> bool:
+    """Return whether rows are positive whole numbers, and parameters that we know whole numbers."""
+    rows = [shape[key] for key in ("m", "concurrency") if key in shape]
+    known = [config[key] for key in LOG if key in config]
+    return all(isinstance(value, int) and value >= 1 for value in rows) and all(isinstance(v, int) for v in known)
+
+
+def _timing(words: dict[str, str]) -> _Timing | None:
+    """Return the times of a line, which may be none at all; ``None`` where they cannot be read."""
+    stated, samples = _time(words.get("median")), _samples(words.get("samples"))
     if samples is None or (stated is None and not samples and "median" in words):
-        into.malformed("timings that cannot be read", number_)
-        return
-    if not samples and stated is None:
-        reason = _WORD.sub("", line).strip(" :-") or "no timing"
-        into.add(_point(shape, config, reason), [], number_)
-        return
-    good = [value for value in map(positive, samples) if value is not None]
-    if good and stated is not None and abs(median(good) - stated) > 0.01 * stated + 0.001:
-        into.count("inconsistent_median", f"{stated:g} for samples with median {median(good):g}", number_)
-    values = samples or [stated]
-    into.add(_point(shape, config), [v * scale if isinstance(v, float) else v for v in values], number_)
+        return None
+    return _Timing(samples, stated)
 
 
-def _point(shape: dict[str, Value], config: dict[str, Value], reason: str | None = None) -> Point:
+def _point(shape: dict[str, Value], config: TileConfig, reason: str | None = None) -> SweepPoint:
     rest = {key: value for key, value in shape.items() if key not in ("m", "concurrency")}
-    return Point(
+    return SweepPoint(
         kernel=None,
         m=whole(shape.get("m")),
         concurrency=whole(shape.get("concurrency")),
-        config={**config, **{name: config.get(name) for name in UNSAID}},
+        config=TileConfig({**config, **{name: config.get(name) for name in UNSAID}}),
         shape=rest,
         reason=reason,
     )
@@ -127,19 +149,17 @@ def _shape(words: dict[str, str], top_k: int | None) -> dict[str, Value]:
     shape = {_SHAPE[key.lower()]: number(text) for key, text in words.items() if key.lower() in _SHAPE}
     if top_k is not None:
         shape["top_k"] = top_k
-    concurrency, experts_a_token = whole(shape.get("concurrency")), whole(shape.get("top_k"))
-    if "m" not in shape and concurrency is not None and experts_a_token is not None:
-        shape["m"] = concurrency * experts_a_token
+    concurrency, experts_per_token = whole(shape.get("concurrency")), whole(shape.get("top_k"))
+    if "m" not in shape and concurrency is not None and experts_per_token is not None:
+        shape["m"] = concurrency * experts_per_token
     return shape
 
 
-def _config(words: dict[str, str]) -> dict[str, Value]:
+def _config(words: dict[str, str]) -> TileConfig:
     """Return the words that are neither shape nor time, under the names that sweeps use."""
-    return {
-        _CONFIG.get(key.lower(), key): number(text)
-        for key, text in words.items()
-        if key.lower() not in _SHAPE and key.lower() not in _TIMES
-    }
+    return from_log(
+        {key: number(text) for key, text in words.items() if key.lower() not in _SHAPE and key.lower() not in _TIMES}
+    )
 
 
 def _time(text: str | None) -> float | None:
@@ -148,7 +168,7 @@ def _time(text: str | None) -> float | None:
 
 
 def _samples(text: str | None) -> list[object] | None:
-    """Return the list as it stands (``nan`` stays as text); null when it is torn."""
+    """Return the list as it stands (``nan`` stays as text); ``None`` when it is torn."""
     if text is None:
         return []
     if not text.startswith("[") or not text.endswith("]"):

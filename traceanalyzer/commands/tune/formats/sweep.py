@@ -1,4 +1,4 @@
-"""Sweep files of ours: one JSON object a line, one line a candidate and round. Everything that was tried is kept."""
+"""Sweep files of ours: a JSON object on each line, for one round of one candidate. All that was tried is kept."""
 
 from __future__ import annotations
 
@@ -10,29 +10,27 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from traceanalyzer.commands.tune.tile_config import TileConfig, Value
 from traceanalyzer.files import written_whole
-from traceanalyzer.problems import TraceError, TraceWarning
+from traceanalyzer.problems import TraceWarning
 
 SCHEMA = "traceanalyzer/sweep/1"
 
-Value = int | float | str | None
-"""What a shape or a configuration may hold: a JSON scalar."""
-
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """Everything measured of one configuration on one problem.
 
     Attributes:
-        kernel: its name; null where the source does not say.
-        m: rows; null where unknown.
-        concurrency: requests (tokens) in the batch; null where unknown.
+        kernel: its name; ``None`` where the source does not say.
+        m: rows; ``None`` where unknown.
+        concurrency: requests (tokens) in the batch; ``None`` where unknown.
         shape: further keys of the problem (n, k, dtype, experts, top_k), as far as known.
-        config: parameter -> value; null where the source does not say.
-        rounds: samples in milliseconds, one tuple a round, in the order measured.
-        reason: why it failed; null for a point with samples.
-        backend: whose kernel ran; null where unknown.
-        routing: how rows fell on experts; null where it does not apply or is unknown.
+        config: meta-parameters; ``None`` where the source does not say.
+        rounds: samples in milliseconds, one tuple per round, in the order measured.
+        reason: why it failed; ``None`` for a point with samples.
+        backend: whose kernel ran; ``None`` where unknown.
+        routing: how rows fell on experts; ``None`` where it does not apply or is unknown.
         device: name and architecture, as far as known.
         versions: of the software, as far as known.
         measured: false when nothing was timed on a GPU (interpreter).
@@ -41,7 +39,7 @@ class Point:
     kernel: str | None
     m: int | None
     concurrency: int | None
-    config: Mapping[str, Value]
+    config: TileConfig
     rounds: tuple[tuple[float, ...], ...] = ()
     shape: Mapping[str, Value] = field(default_factory=dict)
     reason: str | None = None
@@ -58,7 +56,7 @@ class Point:
 
     @property
     def median_ms(self) -> float | None:
-        """The median of all samples; null without any."""
+        """The median of all samples; ``None`` without any."""
         return median(self.samples_ms) if self.samples_ms else None
 
     @property
@@ -77,9 +75,9 @@ class Point:
         return (*(repr(name) for name in names), *(json.dumps(dict(part), sort_keys=True) for part in parts))
 
     @property
-    def known_config(self) -> dict[str, Value]:
+    def known_config(self) -> TileConfig:
         """The parameters whose value is known."""
-        return {key: value for key, value in self.config.items() if value is not None}
+        return self.config.known
 
 
 @dataclass(frozen=True)
@@ -87,26 +85,30 @@ class Sweep:
     """What a file held.
 
     Attributes:
-        points: one a configuration and problem, in the file's order.
+        points: one per configuration and problem, in the file's order.
         warnings: what was skipped, counted.
         source: the file as the user gave it.
         format: which kind of file it was.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[SweepPoint, ...]
     warnings: tuple[TraceWarning, ...] = ()
     source: str = ""
     format: str = "traceanalyzer"
 
-    def problems(self) -> dict[tuple[str, ...], tuple[Point, ...]]:
-        """Return the points by ``Point.problem``, in the file's order."""
-        found: dict[tuple[str, ...], list[Point]] = {}
+    def problems(self) -> dict[tuple[str, ...], tuple[SweepPoint, ...]]:
+        """Return the points by ``SweepPoint.problem``, in the file's order."""
+        problems: dict[tuple[str, ...], list[SweepPoint]] = {}
         for point in self.points:
-            found.setdefault(point.problem, []).append(point)
-        return {key: tuple(points) for key, points in found.items()}
+            problems.setdefault(point.problem, []).append(point)
+        return {key: tuple(points) for key, points in problems.items()}
 
 
-def write_sweep(path: Path, points: Iterable[Point]) -> None:
+Candidates = dict[tuple[str, ...], dict[int, SweepPoint]]
+"""``SweepPoint.key`` -> round -> what that round gave."""
+
+
+def write_sweep(path: Path, points: Iterable[SweepPoint]) -> None:
     """Write points as a sweep file; nothing is left half-written.
 
     Raises:
@@ -118,7 +120,7 @@ def write_sweep(path: Path, points: Iterable[Point]) -> None:
                 file.write(line_of(point, number, samples).encode())
 
 
-def line_of(point: Point, round_number: int, samples: Iterable[float]) -> str:
+def line_of(point: SweepPoint, round_number: int, samples: Iterable[float]) -> str:
     """Return one line of a sweep file: what one round of a candidate gave, or why it failed."""
     document = {
         "schema": SCHEMA,
@@ -138,34 +140,15 @@ def line_of(point: Point, round_number: int, samples: Iterable[float]) -> str:
     return json.dumps(document, allow_nan=False) + "\n"
 
 
-def read_sweep(path: Path) -> Sweep:
-    """Read a sweep file of ours; what cannot be used is skipped and counted.
-
-    Raises:
-        TraceError: the file cannot be read, or holds no usable point.
-    """
-    points, warnings = parse_lines(_text(path), str(path))
-    if not points:
-        raise TraceError(str(path), "no usable point in it" + (f" ({warnings[0].message})" if warnings else ""))
-    return Sweep(points, warnings)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise TraceError(str(path), error.strerror or "cannot be read") from None
-
-
-def parse_lines(text: str, source: str) -> tuple[tuple[Point, ...], tuple[TraceWarning, ...]]:
+def parse_lines(text: str, source: str) -> tuple[tuple[SweepPoint, ...], tuple[TraceWarning, ...]]:
     """Read lines of a sweep file and merge the rounds of each candidate."""
     rounds, warnings = parse_rounds(text, source)
     return tuple(_merge(of_one) for of_one in rounds.values()), warnings
 
 
-def parse_rounds(text: str, source: str) -> tuple[dict[tuple[str, ...], dict[int, Point]], tuple[TraceWarning, ...]]:
-    """Read lines of a sweep file: ``Point.key`` -> round -> what that round gave; what is unusable is counted."""
-    found: dict[tuple[str, ...], dict[int, Point]] = {}
+def parse_rounds(text: str, source: str) -> tuple[Candidates, tuple[TraceWarning, ...]]:
+    """Read lines of a sweep file, round by round; what is unusable is counted."""
+    candidates: Candidates = {}
     skipped: dict[str, list[int]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -175,23 +158,23 @@ def parse_rounds(text: str, source: str) -> tuple[dict[tuple[str, ...], dict[int
         except ValueError as error:
             skipped.setdefault(str(error), []).append(number)
             continue
-        rounds = found.setdefault(point.key, {})
+        rounds = candidates.setdefault(point.key, {})
         if round_number in rounds:
             skipped.setdefault("the same round of the same configuration is there twice", []).append(number)
         else:
             rounds[round_number] = point
-    return found, skip_warnings(skipped, source)
+    return candidates, _skip_warnings(skipped, source)
 
 
-def skip_warnings(skipped: Mapping[str, list[int]], source: str) -> tuple[TraceWarning, ...]:
-    """Return one warning a kind of unusable line, with its count and the first place."""
+def _skip_warnings(skipped: Mapping[str, list[int]], source: str) -> tuple[TraceWarning, ...]:
+    """Return one warning per kind of unusable line, with its count and the first place."""
     return tuple(
         TraceWarning("sweep_lines_skipped", f"line skipped: {reason}", source, len(lines), line=lines[0])
         for reason, lines in skipped.items()
     )
 
 
-def checked_samples(samples: Any) -> tuple[float, ...]:
+def _checked_samples(samples: Any) -> tuple[float, ...]:
     """Return samples as numbers.
 
     Raises:
@@ -204,25 +187,22 @@ def checked_samples(samples: Any) -> tuple[float, ...]:
     return tuple(float(sample) for sample in samples)
 
 
-def _parse(line: str) -> tuple[int, Point]:
+def _parse(line: str) -> tuple[int, SweepPoint]:
     try:
         document = json.loads(line)
     except ValueError:
         raise ValueError("not JSON") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"not of schema {SCHEMA}")
-    shape, config, round_number = (document.get(key) for key in ("shape", "config", "round"))
-    if not isinstance(shape, dict) or not isinstance(config, dict) or not isinstance(round_number, int):
-        raise ValueError("shape, config or round is missing")
-    _check(shape, config, document)
-    samples, reason = checked_samples(document.get("samples_ms")), document.get("reason")
+    _check(document)
+    shape, samples, reason = document["shape"], _checked_samples(document.get("samples_ms")), document.get("reason")
     if not samples and not reason and document.get("measured", True):
         raise ValueError("neither samples nor a reason")
-    point = Point(
+    point = SweepPoint(
         kernel=document.get("kernel"),
         m=shape.get("m"),
         concurrency=document.get("concurrency"),
-        config=config,
+        config=TileConfig(document["config"]),
         rounds=(samples,) if samples else (),
         shape={key: value for key, value in shape.items() if key != "m"},
         reason=reason,
@@ -232,15 +212,18 @@ def _parse(line: str) -> tuple[int, Point]:
         versions=document.get("versions") or {},
         measured=bool(document.get("measured", True)),
     )
-    return round_number, point
+    return document["round"], point
 
 
-def _check(shape: Mapping[str, Any], config: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-    """Refuse values that no sweep holds.
+def _check(document: Mapping[str, Any]) -> None:
+    """Check what a point is made of.
 
     Raises:
-        ValueError: there is one.
+        ValueError: a part is missing, or holds a value that no sweep has.
     """
+    shape, config = document.get("shape"), document.get("config")
+    if not isinstance(shape, dict) or not isinstance(config, dict) or not isinstance(document.get("round"), int):
+        raise ValueError("shape, config or round is missing")
     for values in (shape, config):
         if not all(isinstance(value, int | float | str | None) for value in values.values()):
             raise ValueError("shape or config holds more than plain values")
@@ -252,7 +235,7 @@ def _check(shape: Mapping[str, Any], config: Mapping[str, Any], document: Mappin
             raise ValueError(f"{key} is not an object")
 
 
-def _merge(rounds: Mapping[int, Point]) -> Point:
+def _merge(rounds: Mapping[int, SweepPoint]) -> SweepPoint:
     """One point from its rounds; a failure in any round makes it a failed point."""
     ordered = [rounds[number] for number in sorted(rounds)]
     reason = next((point.reason for point in ordered if point.reason), None)

@@ -16,13 +16,13 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
-class Source:
+class SweepSource:
     """What a format decides from, and reads.
 
     Attributes:
         path: as the user gave it.
         text: the whole file.
-        top_k: experts a token, where the user gave it.
+        top_k: experts per token, where the user gave it.
     """
 
     path: str
@@ -36,7 +36,7 @@ class Source:
 
     @cached_property
     def document(self) -> Any:
-        """The file as one JSON document; null when it is none."""
+        """The file as one JSON document; ``None`` when it is not one."""
         if not self.text.lstrip().startswith(("{", "[")):
             return None
         try:
@@ -55,7 +55,7 @@ class Source:
         return TraceError(self.path, reason)
 
 
-def open_source(path: str, top_k: int | None = None) -> Source:
+def open_source(path: str, top_k: int | None = None) -> SweepSource:
     """Read a file, gzip or plain.
 
     Raises:
@@ -72,4 +72,4 @@ def open_source(path: str, top_k: int | None = None) -> Source:
         raise TraceError(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
     if not text.strip():
         raise TraceError(path, "is empty")
-    return Source(path, text, top_k)
+    return SweepSource(path, text, top_k)

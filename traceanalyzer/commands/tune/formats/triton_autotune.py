@@ -10,29 +10,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceanalyzer.commands.tune.formats.parameter_names import block_names
-from traceanalyzer.commands.tune.formats.point_collector import Gatherer, positive, scalars
-from traceanalyzer.commands.tune.formats.sweep import Point, Value
-from traceanalyzer.commands.tune.formats.sweep_source import Source
+from traceanalyzer.commands.tune.formats.point_collector import PointCollector, positive, scalars
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
+from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
+from traceanalyzer.commands.tune.tile_config import TileConfig, Value
+from traceanalyzer.commands.tune.tile_keys import TRITON_LAUNCH, from_triton
 
 NAME = "triton-autotune"
 TITLE = "Triton's *.autotune.json"
 
 _SUFFIX = ".autotune.json"
-_LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 COULD_NOT_RUN = "could not run (the autotuner recorded no finite time)"
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: SweepSource) -> bool:
     """Return whether the document holds configurations with timings."""
     return isinstance(source.document, dict) and "configs_timings" in source.document
 
 
-def read(source: Source, into: Gatherer) -> None:
+def read(source: SweepSource, into: PointCollector) -> None:
     """Add every configuration; the median is the first of three quantiles.
 
     Raises:
-        TraceError: the timings are no list.
+        TraceError: the timings are not a list.
     """
     entries = source.document["configs_timings"]
     if not isinstance(entries, list):
@@ -47,15 +47,15 @@ def read(source: Source, into: Gatherer) -> None:
         timing = entry[1][0] if isinstance(entry[1], list) and entry[1] else entry[1]
         time = positive(timing)
         reason = None if time is not None else COULD_NOT_RUN
-        into.add(Point(kernel, None, None, config, shape=shape, reason=reason), [] if time is None else [time])
+        into.add(SweepPoint(kernel, None, None, config, shape=shape, reason=reason), [] if time is None else [time])
 
 
-def _config(entry: Any) -> dict[str, Value] | None:
+def _config(entry: Any) -> TileConfig | None:
     if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], dict):
         return None
     own = scalars(entry[0].get("kwargs", {}))
-    launch = scalars({key: entry[0][key] for key in _LAUNCH if entry[0].get(key) is not None})
-    return None if own is None or launch is None else block_names({**own, **launch})
+    launch = scalars({key: entry[0][key] for key in TRITON_LAUNCH if entry[0].get(key) is not None})
+    return None if own is None or launch is None else from_triton({**own, **launch})
 
 
 def _shape(key: Any) -> dict[str, Value]:

@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from traceanalyzer.commands.tune.formats.parameter_names import block_names
-from traceanalyzer.commands.tune.formats.point_collector import Gatherer, number, scalars
-from traceanalyzer.commands.tune.formats.sweep import Point, Value
-from traceanalyzer.commands.tune.formats.sweep_source import Source
+from traceanalyzer.commands.tune.formats.point_collector import PointCollector, number, scalars
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
+from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
+from traceanalyzer.commands.tune.tile_config import Value
+from traceanalyzer.commands.tune.tile_keys import from_triton
 
 NAME = "vllm-moe"
 TITLE = "a vLLM fused_moe configuration (E=..,N=..,device_name=...json)"
@@ -28,12 +29,12 @@ class FileName:
     """What the name of a configuration file says.
 
     Attributes:
-        experts: on this rank; null for a dense product.
+        experts: on this rank; ``None`` for a dense product.
         n: intermediate size per rank (for a dense product: output columns per rank).
         k: reduced dimension; only names of dense products have it.
         device: the GPU, with _ for spaces.
-        dtype: of activations and weights, such as ``fp8_w8a8``; null for the model's own.
-        block_shape: of block-wise scales, ``(n, k)``; null where there are none.
+        dtype: of activations and weights, such as ``fp8_w8a8``; ``None`` for the model's own.
+        block_shape: of block-wise scales, ``(n, k)``; ``None`` where there are none.
     """
 
     experts: int | None
@@ -63,13 +64,13 @@ class FileName:
 
 
 def parse_file_name(name: str) -> FileName | None:
-    """Read a configuration file's name; null for every other name."""
+    """Read a configuration file's name; ``None`` for every other name."""
     stem = name.removesuffix(".json")
-    found = list(_PART.finditer(stem))
-    if not found:
+    parts = list(_PART.finditer(stem))
+    if not parts:
         return None
-    ends = [part.start() for part in found[1:]] + [len(stem)]
-    values = {part.group(1): stem[part.end() : end] for part, end in zip(found, ends, strict=True)}
+    ends = [part.start() for part in parts[1:]] + [len(stem)]
+    values = {part.group(1): stem[part.end() : end] for part, end in zip(parts, ends, strict=True)}
     whole = {key: _whole(values.get(key)) for key in ("E", "N", "K")}
     sides = [_whole(side) for side in values.get("block_shape", "").strip("[]").replace(" ", "").split(",") if side]
     if whole["N"] is None or "device_name" not in values or None in sides or name == stem:
@@ -85,7 +86,7 @@ def parse_file_name(name: str) -> FileName | None:
 
 
 def batch_keys(document: Mapping[str, object]) -> list[int]:
-    """Return the batch sizes of a file, in its order; ``triton_version`` is none."""
+    """Return the batch sizes of a file, in its order, without ``triton_version``."""
     return [int(key) for key in document if key.isdecimal()]
 
 
@@ -94,7 +95,7 @@ def nearest(keys: list[int], m: int) -> int:
     return min(keys, key=lambda key: abs(key - m))
 
 
-def recognises(source: Source) -> bool:
+def recognises(source: SweepSource) -> bool:
     """Return whether every key is a batch size, or the Triton version, over a configuration with tile sides."""
     document = source.document
     if not isinstance(document, dict) or not any(key.isdecimal() for key in document):
@@ -102,27 +103,21 @@ def recognises(source: Source) -> bool:
     return all(key == VERSION_KEY or (key.isdecimal() and isinstance(value, dict)) for key, value in document.items())
 
 
-def read(source: Source, into: Gatherer) -> None:
+def read(source: SweepSource, into: PointCollector) -> None:
     """Add the configuration of every M; nothing was timed."""
     name = parse_file_name(source.name)
     version = source.document.get(VERSION_KEY)
-    shape: dict[str, Value] = {}
-    if name is not None:
-        sides = ",".join(map(str, name.block_shape)) if name.block_shape else None
-        named = {"experts": name.experts, "n": name.n, "k": name.k, "dtype": name.dtype, "block_shape": sides}
-        shape = {key: value for key, value in named.items() if value is not None}
-    if source.top_k is not None:
-        shape["top_k"] = source.top_k
+    shape = _shape(name, source.top_k)
     for key in batch_keys(source.document):
         config = scalars(source.document[str(key)]) if str(key) in source.document else None
         if not config or key < 1:
             into.malformed(f"batch size {key} has no usable configuration")
             continue
-        point = Point(
+        point = SweepPoint(
             kernel=KERNEL,
             m=key * (source.top_k or 1),
             concurrency=key,
-            config=block_names(config),
+            config=from_triton(config),
             shape=shape,
             device={"name": name.device.replace("_", " ")} if name else {},
             versions={"triton": str(version)} if version else {},
@@ -131,6 +126,15 @@ def read(source: Source, into: Gatherer) -> None:
         into.add(point, [])
     if source.top_k is None and (name is None or name.experts is not None):
         into.count("rows_are_tokens", "without --top-k, m is vLLM's M: tokens, not rows of the product")
+
+
+def _shape(name: FileName | None, top_k: int | None) -> dict[str, Value]:
+    """Return what the file's name and the user say of the product."""
+    named: dict[str, Value] = {}
+    if name is not None:
+        sides = ",".join(map(str, name.block_shape)) if name.block_shape else None
+        named = {"experts": name.experts, "n": name.n, "k": name.k, "dtype": name.dtype, "block_shape": sides}
+    return {key: value for key, value in {**named, "top_k": top_k}.items() if value is not None}
 
 
 def _whole(text: str | None) -> int | None:

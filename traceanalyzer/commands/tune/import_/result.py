@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from traceanalyzer.commands.tune.tile_config import ConfigValues
 from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
 
@@ -18,12 +19,7 @@ class ImportedPoint(Part):
         dict[str, int | float | str | bool | None],
         told("The rest of the problem (n, k, dtype, experts, top_k), as far as known."),
     ]
-    config: Annotated[
-        dict[str, int | float | str | bool | None],
-        told(
-            "Meta-parameters by name: block_m, block_n, block_k, split_k, group_m, num_warps, num_stages, ...; null: left to the kernel, or not known."
-        ),
-    ]
+    config: ConfigValues
     samples_ms: Annotated[list[float], told("Every sample.")]
     median_ms: Annotated[float | None, told("Their median.", null="no samples")]
     reason: Annotated[str | None, told("Why it failed.", null="it did not, or was not timed")]

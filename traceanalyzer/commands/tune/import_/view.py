@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.config_text import describe_config
+from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
 from traceanalyzer.commands.tune.import_.result import ImportedPoint, TunePointsDocument
 from traceanalyzer.declare import part_of
 from traceanalyzer.show.terminal import table
@@ -35,7 +35,7 @@ def render(sweep: Sweep, limit: int, width: int) -> Group:
         (
             "n/a" if point.m is None else str(point.m),
             "n/a" if point.concurrency is None else str(point.concurrency),
-            _shortened(config_label(point.config)),
+            _shortened(describe_config(point.config)),
             str(len(point.samples_ms)),
             _median(point),
         )
@@ -49,7 +49,7 @@ def render(sweep: Sweep, limit: int, width: int) -> Group:
     return Group(*parts)
 
 
-def _median(point: Point) -> str:
+def _median(point: SweepPoint) -> str:
     if point.median_ms is not None:
         return f"{point.median_ms:.4f} ms"
     # Files of finished configurations hold no timings.
@@ -58,15 +58,3 @@ def _median(point: Point) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_CONFIG else f"{text[: LONGEST_CONFIG - 3]}..."
-
-
-TILE = ("block_m", "block_n", "block_k", "split_k")
-
-
-def config_label(config: Mapping[str, Any]) -> str:
-    """Return any configuration on one line: the tile, where it has one, then its other parameters."""
-    tile = [config.get(name) for name in TILE]
-    known = [str(value) for value in tile if value is not None]
-    shown = "x".join(known) if len(known) == len(TILE) else ""
-    rest = [f"{k}={v}" for k, v in config.items() if v is not None and not (shown and k in TILE)]
-    return " ".join([*filter(None, [shown]), *rest])

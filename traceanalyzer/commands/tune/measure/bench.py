@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from traceanalyzer.commands.tune.formats.sweep import Point
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.measure.measuring import Description, MeasuringTask
+from traceanalyzer.commands.tune.tile_config import TileConfig
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.problems import TraceError
 from traceanalyzer.workers import Worker, WorkerError
@@ -65,14 +66,14 @@ class MeasuringBench:
                 self.worker.stop()
             raise
 
-    def point(self, problem: Problem, routing: str | None, config: Config) -> Point:
+    def point(self, problem: Problem, routing: str | None, config: Config) -> SweepPoint:
         """Return a candidate without samples, as the journal identifies it."""
         shape: dict[str, Any] = dict(problem.to_dict())
-        return Point(
+        return SweepPoint(
             kernel=self.kernel,
             m=shape.pop("m"),
             concurrency=problem.tokens,
-            config=config.to_dict(),
+            config=TileConfig(config.to_dict()),
             shape=shape,
             backend=self.backend,
             routing=routing,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from traceanalyzer.commands.tune.formats.sweep import Point, line_of, parse_rounds
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint, line_of, parse_rounds
 from traceanalyzer.problems import TraceError, TraceWarning
 
 FAILED_ROUND = -1
@@ -26,7 +26,7 @@ class Journal:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._rounds: dict[tuple[str, ...], dict[int, Point]] = {}
+        self._rounds: dict[tuple[str, ...], dict[int, SweepPoint]] = {}
         self.warnings: tuple[TraceWarning, ...] = ()
         if path is None:
             return
@@ -42,25 +42,25 @@ class Journal:
         except OSError as error:
             raise TraceError(str(path), error.strerror or "cannot be written") from None
 
-    def rounds_of(self, point: Point) -> dict[int, tuple[float, ...]]:
+    def rounds_of(self, point: SweepPoint) -> dict[int, tuple[float, ...]]:
         """Return the samples that are known of a candidate, by round."""
         known = self._rounds.get(point.key, {})
         return {number: point.samples_ms for number, point in sorted(known.items()) if point.reason is None}
 
-    def failure_of(self, point: Point) -> str | None:
+    def failure_of(self, point: SweepPoint) -> str | None:
         """Return why a candidate failed earlier, if it did."""
         failed = self._rounds.get(point.key, {}).get(FAILED_ROUND)
         return failed.reason if failed else None
 
-    def add_round(self, point: Point, number: int, samples: Sequence[float]) -> None:
+    def add_round(self, point: SweepPoint, number: int, samples: Sequence[float]) -> None:
         """Keep the samples of one round."""
         self._keep(replace(point, rounds=(tuple(samples),)), number, samples)
 
-    def add_failure(self, point: Point, reason: str) -> None:
+    def add_failure(self, point: SweepPoint, reason: str) -> None:
         """Keep that a candidate failed."""
         self._keep(replace(point, reason=reason), FAILED_ROUND, ())
 
-    def _keep(self, point: Point, number: int, samples: Sequence[float]) -> None:
+    def _keep(self, point: SweepPoint, number: int, samples: Sequence[float]) -> None:
         self._rounds.setdefault(point.key, {})[number] = point
         if self._path is None:
             return

@@ -1,4 +1,4 @@
-"""``traceanalyzer tune policy``: make rules: the fewest configurations over m that lose little."""
+"""``traceanalyzer tune policy``: the fewest configurations over m that lose little."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ def policy(sweep: Path, top_k: int | None, max_regret: float, where: tuple[str, 
     m counts rows of the product: concurrency x top-k. The regret is by what share the rule is slower than the fastest
     configuration measured at that m. With --json the output can be given to tune export.
     """
-    from traceanalyzer.commands.tune.policy import view as report
-    from traceanalyzer.commands.tune.policy.policy_file import policy_document
+    from traceanalyzer.commands.tune.policy import view
     from traceanalyzer.show.terminal import console
 
     made, warnings = chosen_policy(sweep, top_k, max_regret, where)
     show_warnings(warnings)
     if as_json:
-        emit_json(policy_document(made, max_regret))
+        emit_json(view.document(made, max_regret))
         return
     out = console()
-    out.print(report.render(made, max_regret, out.width))
+    out.print(view.render(made, max_regret, out.width))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from traceanalyzer.commands.tune.formats.sweep import Point, Sweep, Value
+from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
+from traceanalyzer.commands.tune.tile_config import TileConfig, Value
 from traceanalyzer.problems import TraceError, TraceWarning
 
 if TYPE_CHECKING:
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 DEFAULT_MAX_REGRET = 0.05
+"""Chosen, not fitted."""
 _EXACT = 1e-9
+"""Regrets that differ by less are equal: far above rounding, far below what can be measured."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,13 @@ class Rule:
 
     Attributes:
         min_m: the smallest m it holds for.
-        max_m: the largest; null where there is no limit.
-        config: parameter -> value, known ones only.
+        max_m: the largest; ``None`` where there is no limit.
+        config: what is set, known parameters only.
     """
 
     min_m: int
     max_m: int | None
-    config: Mapping[str, Value]
+    config: TileConfig
 
     def holds(self, m: int) -> bool:
         """Return whether the rule is for this m."""
@@ -46,13 +48,13 @@ class Choice:
         m: rows.
         chosen_ms: median time of the policy's configuration.
         best_ms: median time of the fastest configuration.
-        best: that configuration.
+        best_config: that configuration.
     """
 
     m: int
     chosen_ms: float
     best_ms: float
-    best: Mapping[str, Value]
+    best_config: TileConfig
 
     @property
     def regret(self) -> float:
@@ -66,7 +68,7 @@ class Policy:
 
     Attributes:
         rules: the cases.
-        choices: one a measured m, ascending; empty for rules that were read from a file.
+        choices: one per measured m, ascending; empty for rules that were read from a file.
         kernel: what was tuned, where known.
         shape: the rest of the problem (n, k, dtype, experts, top_k), as far as known.
         device: name and target, as far as known.
@@ -84,7 +86,7 @@ class Policy:
     rows: str = "rows"
     warnings: tuple[TraceWarning, ...] = ()
 
-    def config(self, m: int) -> Mapping[str, Value]:
+    def config(self, m: int) -> TileConfig:
         """Return the configuration for m rows, at least 1."""
         return next(rule.config for rule in self.rules if rule.holds(m))
 
@@ -112,8 +114,8 @@ def make_policy(sweep: Sweep, max_regret: float = DEFAULT_MAX_REGRET) -> Policy:
     if missing:
         at = ", ".join(map(str, missing[:8]))
         warnings += (TraceWarning("m_without_timing", f"no configuration ran at m = {at}", sweep.source, len(missing)),)
-    configs = list(dict.fromkeys(key for row in table.values() for key in row))
-    known = {_key(point): point.known_config for point in reversed(points)}
+    configs = list(dict.fromkeys(config for row in table.values() for config in row))
+    place = {config: number for number, config in enumerate(configs)}
     ranges = _fewest_ranges(_regrets(table, configs), max_regret)
     sizes = list(table)
     rules: list[Rule] = []
@@ -121,20 +123,18 @@ def make_policy(sweep: Sweep, max_regret: float = DEFAULT_MAX_REGRET) -> Policy:
     for number, (first, last, column) in enumerate(ranges):
         low = 1 if number == 0 else sizes[ranges[number - 1][1]] + 1
         high = None if number == len(ranges) - 1 else sizes[last]
-        rules.append(Rule(low, high, known[configs[column]]))
+        rules.append(Rule(low, high, configs[column]))
         for m in sizes[first : last + 1]:
-            best = min(table[m], key=lambda key: (table[m][key], configs.index(key)))
-            choices.append(Choice(m, table[m][configs[column]], table[m][best], known[best]))
+            best = min(table[m], key=lambda config: (table[m][config], place[config]))
+            choices.append(Choice(m, table[m][configs[column]], table[m][best], best))
     sample = points[0]
     shape = {key: value for key, value in sample.shape.items() if value is not None}
     return Policy(tuple(rules), tuple(choices), sample.kernel, shape, sample.device, sample.versions, rows, warnings)
 
 
-def _with_rows(sweep: Sweep) -> tuple[list[Point], str, tuple[TraceWarning, ...]]:
+def _with_rows(sweep: Sweep) -> tuple[list[SweepPoint], str, tuple[TraceWarning, ...]]:
     """Return the points that say how many rows they are for; where none does, requests take their place."""
-    tried = [point for point in sweep.points if point.measured and (point.rounds or point.reason)]
-    if not tried and any(point.rounds for point in sweep.points):
-        raise TraceError(sweep.source, "was made without a GPU (interpreter): its times say nothing")
+    tried = _tried(sweep)
     with_m = [point for point in tried if point.m is not None]
     if with_m:
         left_out = len(tried) - len(with_m)
@@ -150,9 +150,21 @@ def _with_rows(sweep: Sweep) -> tuple[list[Point], str, tuple[TraceWarning, ...]
     raise TraceError(sweep.source, f"{reason}; a policy needs timings at known m")
 
 
-def _check_one_problem(source: str, points: Sequence[Point]) -> None:
-    """Refuse points that are not alternatives to each other."""
-    problems: dict[tuple[str, ...], Point] = {}
+def _tried(sweep: Sweep) -> list[SweepPoint]:
+    """Return the points that a GPU was asked to run.
+
+    Raises:
+        TraceError: everything ran without a GPU.
+    """
+    tried = [point for point in sweep.points if point.measured and (point.rounds or point.reason)]
+    if not tried and any(point.rounds for point in sweep.points):
+        raise TraceError(sweep.source, "was made without a GPU (interpreter): its times say nothing")
+    return tried
+
+
+def _check_one_problem(source: str, points: Sequence[SweepPoint]) -> None:
+    """Raise a TraceError for points that are not alternatives to each other."""
+    problems: dict[tuple[str, ...], SweepPoint] = {}
     for point in points:
         problems.setdefault(point.problem, point)
     if len(problems) > 1:
@@ -164,7 +176,7 @@ def _check_one_problem(source: str, points: Sequence[Point]) -> None:
         )
 
 
-def differences(first: Point, second: Point) -> list[str]:
+def differences(first: SweepPoint, second: SweepPoint) -> list[str]:
     """Return in what two problems differ, as ``key=value or key=value``."""
     sides = [point_facts(point) for point in (first, second)]
     keys = dict.fromkeys([*sides[0], *sides[1]])
@@ -175,7 +187,7 @@ def differences(first: Point, second: Point) -> list[str]:
     ]
 
 
-def point_facts(point: Point) -> dict[str, Value]:
+def point_facts(point: SweepPoint) -> dict[str, Value]:
     """Return everything known of a point but its configuration, by the names that ``--where`` takes."""
     named: dict[str, Any] = {
         "kernel": point.kernel,
@@ -209,30 +221,42 @@ def _is(facts: Mapping[str, Value], key: str, value: str) -> bool:
     return key in facts and str(facts[key]).lower() == value.lower()
 
 
-def _table(points: Iterable[Point]) -> tuple[dict[int, dict[str, float]], list[int]]:
+def _table(points: Iterable[SweepPoint]) -> tuple[dict[int, dict[TileConfig, float]], list[int]]:
     """Return m -> configuration -> median in ms, ascending, and the m at which nothing ran."""
-    samples: dict[int, dict[str, list[float]]] = {}
+    samples: dict[int, dict[TileConfig, list[float]]] = {}
     for point in points:
         if point.m is None:
             continue
         row = samples.setdefault(point.m, {})
         if point.samples_ms and point.reason is None:
-            row.setdefault(_key(point), []).extend(point.samples_ms)
-    table = {m: {key: median(values) for key, values in row.items()} for m, row in sorted(samples.items()) if row}
+            row.setdefault(point.known_config, []).extend(point.samples_ms)
+    table = {m: {config: median(values) for config, values in row.items()} for m, row in sorted(samples.items()) if row}
     return table, [m for m in sorted(samples) if m not in table]
 
 
-def _key(point: Point) -> str:
-    return json.dumps(point.known_config, sort_keys=True)
-
-
-def _regrets(table: Mapping[int, Mapping[str, float]], configs: Sequence[str]) -> npt.NDArray[np.float64]:
+def _regrets(table: Mapping[int, Mapping[TileConfig, float]], configs: Sequence[TileConfig]) -> npt.NDArray[np.float64]:
     """Return ``[m, configuration]`` shares of time lost; infinite where a configuration has no timing."""
     import numpy as np
 
-    times = np.array([[row.get(key, np.inf) for key in configs] for row in table.values()])
+    times = np.array([[row.get(config, np.inf) for config in configs] for row in table.values()])
     regrets: npt.NDArray[np.float64] = times / times.min(axis=1, keepdims=True) - 1
     return regrets
+
+
+class _From(NamedTuple):
+    """The best way to cover the rows from one on; the smallest such tuple is the best.
+
+    Attributes:
+        ranges: how many it takes.
+        regret: of all of them together.
+        last: row of the first range.
+        column: of the first range.
+    """
+
+    ranges: int
+    regret: float
+    last: int
+    column: int
 
 
 def _fewest_ranges(regrets: npt.NDArray[np.float64], max_regret: float) -> list[tuple[int, int, int]]:
@@ -241,18 +265,17 @@ def _fewest_ranges(regrets: npt.NDArray[np.float64], max_regret: float) -> list[
 
     allowed = np.where(regrets <= max_regret + _EXACT, regrets, np.inf)
     count = len(allowed)
-    # From each row on: number of ranges, total regret, and the first range's last row and column.
-    plan: list[tuple[int, float, int, int]] = [(0, 0.0, -1, -1)] * (count + 1)
+    plan = [_From(0, 0.0, -1, -1)] * (count + 1)
     for first in range(count - 1, -1, -1):
         totals = np.cumsum(allowed[first:], axis=0)
         columns = totals.argmin(axis=1)
         sums = totals[np.arange(len(totals)), columns]
         options = [
-            (
-                1 + plan[first + step + 1][0],
-                round(float(total) + plan[first + step + 1][1], 12),
-                first + step,
-                int(column),
+            _From(
+                ranges=1 + plan[first + step + 1].ranges,
+                regret=round(float(total) + plan[first + step + 1].regret, 12),
+                last=first + step,
+                column=int(column),
             )
             for step, (total, column) in enumerate(zip(sums, columns, strict=True))
             if np.isfinite(total)
@@ -260,7 +283,6 @@ def _fewest_ranges(regrets: npt.NDArray[np.float64], max_regret: float) -> list[
         plan[first] = min(options)
     ranges, first = [], 0
     while first < count:
-        _, _, last, column = plan[first]
-        ranges.append((first, last, column))
-        first = last + 1
+        ranges.append((first, plan[first].last, plan[first].column))
+        first = plan[first].last + 1
     return ranges

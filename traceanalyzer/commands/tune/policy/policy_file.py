@@ -1,4 +1,4 @@
-"""Policies as JSON: what ``tune policy --json`` prints, and reading it back, edited or not."""
+"""Reads what ``tune policy --json`` prints, edited or not."""
 
 from __future__ import annotations
 
@@ -9,38 +9,15 @@ from typing import Any
 
 from traceanalyzer.commands.tune.formats.point_collector import scalars
 from traceanalyzer.commands.tune.policy.compute import Policy, Rule
+from traceanalyzer.commands.tune.policy.result import TunePolicyDocument
+from traceanalyzer.commands.tune.tile_config import TileConfig
 from traceanalyzer.problems import TraceError
 
-SCHEMA = "traceanalyzer/tune-policy/1"
-
-
-def policy_document(policy: Policy, max_regret: float) -> dict[str, Any]:
-    """Return the JSON document of a policy; times in milliseconds, regrets as shares."""
-    return {
-        "schema": SCHEMA,
-        "kernel": policy.kernel,
-        "shape": dict(policy.shape),
-        "device": dict(policy.device),
-        "versions": dict(policy.versions),
-        "m_counts": policy.rows,
-        "max_regret": max_regret,
-        "rules": [{"min_m": rule.min_m, "max_m": rule.max_m, "config": dict(rule.config)} for rule in policy.rules],
-        "regret": [
-            {
-                "m": choice.m,
-                "chosen_ms": choice.chosen_ms,
-                "best_ms": choice.best_ms,
-                "regret": choice.regret,
-                "best_config": dict(choice.best),
-            }
-            for choice in policy.choices
-        ],
-        "warnings": [warning.to_dict() for warning in policy.warnings],
-    }
+TAG = TunePolicyDocument.__struct_config__.tag
 
 
 def read_policy(path: str | Path) -> Policy | None:
-    """Return the policy of a JSON document; null for a file of another kind.
+    """Return the policy of a JSON document; ``None`` for a file of another kind.
 
     Raises:
         TraceError: it is one, but its rules are not usable.
@@ -50,7 +27,7 @@ def read_policy(path: str | Path) -> Policy | None:
     except (OSError, ValueError, RecursionError):
         return None
     # Rules written by hand need not name their schema.
-    if not isinstance(document, dict) or "rules" not in document or document.get("schema", SCHEMA) != SCHEMA:
+    if not isinstance(document, dict) or "rules" not in document or document.get("schema", TAG) != TAG:
         return None
     rules = tuple(_rule(rule, str(path)) for rule in _list(document.get("rules")))
     follows = all(low.max_m is not None and low.max_m + 1 == high.min_m for low, high in pairwise(rules))
@@ -81,4 +58,4 @@ def _rule(value: Any, path: str) -> Rule:
     low, high = value.get("min_m"), value.get("max_m")
     if not isinstance(low, int) or not (high is None or (isinstance(high, int) and high >= low)):
         raise TraceError(path, f"a rule from m = {low!r} to {high!r} makes no sense")
-    return Rule(low, high, config)
+    return Rule(low, high, TileConfig(config))

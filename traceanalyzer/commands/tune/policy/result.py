@@ -4,36 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
+from traceanalyzer.commands.tune.tile_config import ConfigValues
 from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
 
 
-class TunePolicyRule(Part):
-    """TODO"""
+class PolicyRule(Part):
+    """One configuration for a range of m."""
 
     min_m: Annotated[int, told("From this m on.")]
     max_m: Annotated[int | None, told("Up to this m.", null="no limit")]
-    config: Annotated[
-        dict[str, int | float | str | bool | None],
-        told(
-            "Meta-parameters by name: block_m, block_n, block_k, split_k, group_m, num_warps, num_stages, ...; null: left to the kernel, or not known."
-        ),
-    ]
+    config: ConfigValues
 
 
-class TunePolicyRegret(Part):
-    """TODO"""
+class PolicyRegret(Part):
+    """What the rules cost at one measured m."""
 
     m: Annotated[int, told("Rows.")]
     chosen_ms: Annotated[float, told("Median time of the rule's configuration.")]
     best_ms: Annotated[float, told("Median time of the fastest configuration.")]
     regret: Annotated[float, told("By which the rule is slower.", unit="share, 1 is all")]
-    best_config: Annotated[
-        dict[str, int | float | str | bool | None],
-        told(
-            "Meta-parameters by name: block_m, block_n, block_k, split_k, group_m, num_warps, num_stages, ...; null: left to the kernel, or not known."
-        ),
-    ]
+    best_config: ConfigValues
 
 
 class TunePolicyDocument(Document, tag="traceanalyzer/tune-policy/1"):
@@ -41,12 +32,12 @@ class TunePolicyDocument(Document, tag="traceanalyzer/tune-policy/1"):
 
     command: ClassVar[str] = "tune policy"
 
-    kernel: Annotated[str | None, told("What was tuned.", null="not known")]
+    kernel: Annotated[str | None, told("What was tuned.", null="unknown")]
     shape: Annotated[
         dict[str, int | float | str | bool | None],
         told("The rest of the problem (n, k, dtype, experts, top_k), as far as known."),
     ]
-    device: Annotated[dict[str, str | None], told("name and target of the GPU, as far as known.")]
+    device: Annotated[dict[str, str | None], told("Name and target of the GPU, as far as known.")]
     versions: Annotated[dict[str, str], told("Versions of the software that decides the result.")]
     m_counts: Annotated[
         Literal["rows", "requests"], told("What m counts: rows of the product, or requests where no top-k is known.")
@@ -54,8 +45,8 @@ class TunePolicyDocument(Document, tag="traceanalyzer/tune-policy/1"):
     max_regret: Annotated[
         float, told("By which a rule may be slower than the fastest configuration at each m.", unit="share, 1 is all")
     ]
-    rules: Annotated[list[TunePolicyRule], told("Cases over m, ascending, without gaps.")]
+    rules: Annotated[list[PolicyRule], told("Cases over m, ascending, without gaps.")]
     regret: Annotated[
-        list[TunePolicyRegret], told("What the rules cost at each measured m; empty for rules read from a file.")
+        list[PolicyRegret], told("What the rules cost at each measured m; empty for rules read from a file.")
     ]
     warnings: Annotated[list[TraceWarning], told("What was left out, counted.")]

@@ -1,4 +1,4 @@
-"""A policy as text: the rules, and what they cost at each measured m."""
+"""A policy as a JSON document and as text: the rules, and what they cost at each measured m."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.tune.config_text import describe_config, describe_problem, describe_rows
+from traceanalyzer.commands.tune.config_text import describe_config, describe_problem, describe_rules
 from traceanalyzer.commands.tune.policy.compute import Policy
+from traceanalyzer.commands.tune.policy.result import PolicyRegret, TunePolicyDocument
+from traceanalyzer.declare import part_of
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import percent, plural, visible
+
+
+def document(policy: Policy, max_regret: float) -> TunePolicyDocument:
+    """Return the JSON document of ``tune policy``."""
+    return part_of(
+        TunePolicyDocument,
+        policy,
+        m_counts=policy.rows,
+        max_regret=max_regret,
+        regret=[part_of(PolicyRegret, choice) for choice in policy.choices],
+    )
 
 
 def render(policy: Policy, max_regret: float, width: int) -> Group:
@@ -18,15 +31,14 @@ def render(policy: Policy, max_regret: float, width: int) -> Group:
     what = describe_problem(policy)
     head = f"{plural(len(policy.rules), 'rule')} within {percent(max_regret)}{f' for {what}' if what else ''}"
     parts: list[Any] = [Text(visible(head), style="bold")]
-    for rule in policy.rules:
-        parts.append(Text(visible(f"  {describe_rows(rule.min_m, rule.max_m):<16} {describe_config(rule.config)}")))
+    parts += [Text(visible(f"  {line}")) for line in describe_rules(policy.rules)]
     rows = [
         (
             str(choice.m),
             f"{choice.chosen_ms:.3f} ms",
             f"{choice.best_ms:.3f} ms",
             percent(choice.regret),
-            "" if choice.regret == 0 else describe_config(choice.best),
+            "" if choice.regret == 0 else describe_config(choice.best_config),
         )
         for choice in policy.choices
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from traceanalyzer.commands.tune.formats.sweep import Point, Sweep
+from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
 from traceanalyzer.problems import TraceError
 
 if TYPE_CHECKING:
@@ -115,9 +115,9 @@ def replay(
     )
 
 
-def _tables(sweep: Sweep) -> list[list[Point]]:
+def _tables(sweep: Sweep) -> list[list[SweepPoint]]:
     """Return the points that are alternatives to each other; what was never tried is none."""
-    by_problem: dict[tuple[object, ...], list[Point]] = {}
+    by_problem: dict[tuple[object, ...], list[SweepPoint]] = {}
     for point in sweep.points:
         if point.samples_ms or point.reason:
             by_problem.setdefault((*point.problem, point.m, point.concurrency), []).append(point)
@@ -127,7 +127,7 @@ def _tables(sweep: Sweep) -> list[list[Point]]:
 class _Recording:
     """Recorded samples of one space, in place of a GPU."""
 
-    def __init__(self, table: Sequence[Point]) -> None:
+    def __init__(self, table: Sequence[SweepPoint]) -> None:
         import numpy as np
 
         self._configs = [point.known_config for point in table]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from traceanalyzer.commands.tune.formats.sweep import Point
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.measure.bench import LostBenchError, MeasuringBench
 from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.measure.measuring import MeasuringTask
@@ -126,7 +126,7 @@ class _RunningJob:
             if reason := self.journal.failure_of(point):
                 self.failures[config] = reason
 
-    def point(self, config: Config) -> Point:
+    def point(self, config: Config) -> SweepPoint:
         """Return a candidate as the journal identifies it."""
         return self.bench.point(self.job.problem, self.job.routing, config)
 

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from traceanalyzer.commands.tune.formats.seed_lines import best_line, point_line
-from traceanalyzer.commands.tune.formats.sweep import Point
+from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.measure.bench import MeasuringBench
 from traceanalyzer.commands.tune.measure.race import CandidateResult
 from traceanalyzer.commands.tune.measure.result import TunedProblem
@@ -92,7 +92,7 @@ def seed_log(bench: MeasuringBench, outcomes: Sequence[JobOutcome]) -> str:
     return "\n".join(lines)
 
 
-def _points(bench: MeasuringBench, outcome: JobOutcome) -> list[Point]:
+def _points(bench: MeasuringBench, outcome: JobOutcome) -> list[SweepPoint]:
     return [
         replace(
             bench.point(outcome.job.problem, outcome.job.routing, config),

@@ -1,13 +1,13 @@
 """Search of a discrete space of kernel configurations with few measurements.
 
-    found = search(configs, measure, budget=200, seed=0)
-    configs[found.best], found.history.times[found.best]
+    result = search(configs, measure, budget=200, seed=0)
+    configs[result.best], result.history.times[found.best]
 
 ``measure(index)`` returns one evaluation's samples in milliseconds, none when the configuration cannot run.
 """
 
 from __future__ import annotations
 
-from traceanalyzer.commands.tune.search.search_loop import STRATEGIES, Found, search
+from traceanalyzer.commands.tune.search.search_loop import STRATEGIES, SearchResult, search
 
-__all__ = ["STRATEGIES", "Found", "search"]
+__all__ = ["STRATEGIES", "SearchResult", "search"]

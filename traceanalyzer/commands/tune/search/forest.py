@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from traceanalyzer.commands.tune.search.level_space import Codes, Floats, Indices
 
+# Chosen, not fitted, as those of ``guided``.
+
 TREES = 24
 DEPTH = 10
 SMALLEST_LEAF = 2

@@ -6,6 +6,9 @@ a model has too few points to be right.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from traceanalyzer.commands.tune.search.forest import fit_forest
@@ -17,19 +20,24 @@ from traceanalyzer.commands.tune.search.level_space import (
     Space,
 )
 
-FIRST_SHARE = 0.2
-FEWEST_FIRST = 4
+# All of these are chosen, not fitted; `python -m bench.replay` shows what they give on recorded spaces.
+
+FIRST_SHARE, FEWEST_FIRST = 0.2, 4
+"""Share of the budget, and number at minimum, that is spread over the space before anything is learned."""
 ROUNDS = 14
-INCUMBENTS = 6
-NEIGHBOURS = 200
-ELSEWHERE = 3000
-MOST_TRAINING = 1500
-MOST_LEVELS = 32
-RANDOM_SHARE = 0.08
+"""How often the rest of the budget lets the forest learn anew."""
+MODEL_SHARE, RANDOM_SHARE = 0.5, 0.08
+"""Share of proposals by the forest (else by neighbourhood), and share by chance before either is asked."""
 OPTIMISM = 0.7
-MODEL_SHARE = 0.5
-REMEMBERED = 64
-DRAWN = 8
+"""Standard deviations of the trees' answers by which a configuration may be better than their mean."""
+INCUMBENTS, NEIGHBOURS = 6, 200
+"""Of how many of the best configurations neighbours are looked at, and how many of each."""
+ELSEWHERE = 3000
+"""Other configurations that the forest scores."""
+MOST_TRAINING, MOST_LEVELS = 1500, 32
+"""Limits that keep the forest fast: points learned from, half of them the fastest, and steps of one parameter."""
+REMEMBERED, DRAWN = 64, 8
+"""For spreading: earlier configurations to keep away from, and candidates drawn for each pick."""
 
 
 class Guided:
@@ -63,26 +71,27 @@ class Guided:
         neighbours = iter(_by_score(near, pool, score))
         return self._mix(favourites, neighbours, unseen, count)
 
-    def _mix(self, favourites, neighbours, unseen: Indices, count: int) -> list[int]:  # type: ignore[no-untyped-def]
+    def _mix(self, favourites: Iterator[Any], neighbours: Iterator[int], unseen: Indices, count: int) -> list[int]:
+        """Draw from the forest's favourites and the neighbours in turn, by chance; some picks are chance alone."""
         chosen: dict[int, None] = {}
         while len(chosen) < count:
             luck = self._rng.random()
             if luck < RANDOM_SHARE:
                 pick = int(self._rng.choice(unseen))
             else:
-                source = favourites if self._rng.random() < MODEL_SHARE else neighbours
+                source: Iterator[Any] = favourites if self._rng.random() < MODEL_SHARE else neighbours
                 pick = int(next(source, self._rng.choice(unseen)))
             chosen[pick] = None
         return list(chosen)
 
     def _near(self, history: History, unseen: Indices) -> list[Indices]:
         """Return, for each of the best configurations, the unseen ones that differ least from it."""
-        found = []
+        nearby = []
         for index in history.best(INCUMBENTS):
             distance = self._space.distance(index, unseen)
             within = np.flatnonzero(distance < max(2.0, distance.min() + 1))
-            found.append(unseen[within[np.argsort(distance[within], kind="stable")[:NEIGHBOURS]]])
-        return found
+            nearby.append(unseen[within[np.argsort(distance[within], kind="stable")[:NEIGHBOURS]]])
+        return nearby
 
     def _elsewhere(self, unseen: Indices) -> Indices:
         if len(unseen) <= ELSEWHERE:
@@ -130,7 +139,7 @@ def _spread(space: Space, history: History, unseen: Indices, count: int, rng: np
 
 def _features(space: Space, seen: Indices, target: Floats, pool: Indices) -> tuple[Codes, Codes]:
     """Return level numbers fit for trees: text values ordered by their mean time, long scales in fewer steps."""
-    columns = []
+    tables = []
     for column, levels in enumerate(space.levels):
         codes = space.codes[:, column]
         table = np.arange(levels)
@@ -140,8 +149,9 @@ def _features(space: Space, seen: Indices, target: Floats, pool: Indices) -> tup
             table = np.argsort(np.argsort(np.where(counts > 0, means, target.mean()), kind="stable"), kind="stable")
         if levels > MOST_LEVELS:
             table = table * MOST_LEVELS // levels
-        columns.append(table)
-    return tuple(
-        np.stack([table[space.codes[rows, c]] for c, table in enumerate(columns)], axis=1).astype(np.int32)
-        for rows in (seen, pool)
-    )  # type: ignore[return-value]
+        tables.append(table)
+
+    def of(rows: Indices) -> Codes:
+        return np.stack([table[space.codes[rows, c]] for c, table in enumerate(tables)], axis=1).astype(np.int32)
+
+    return of(seen), of(pool)

@@ -54,7 +54,7 @@ class History:
         return len(self._samples.get(index, ()))
 
     def noise(self) -> float | None:
-        """Return the typical relative standard deviation of the samples of an evaluation; null where each has one."""
+        """Return the typical relative standard deviation of an evaluation's samples; ``None`` where each has one."""
         return median(self._spreads) if self._spreads else None
 
     def training(self) -> tuple[Indices, Floats]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.commands.tune.formats.sweep import Value
+from traceanalyzer.commands.tune.tile_config import TileConfig, Value
 
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ class Space:
         return np.asarray(changed + far / 2, dtype=np.float64)
 
 
-def make_space(configs: Sequence[Mapping[str, Value]]) -> Space:
+def make_space(configs: Sequence[TileConfig]) -> Space:
     """Number the values of every parameter that varies.
 
     Values that are all numbers are ordered by size; a parameter that only some configurations have counts as text.

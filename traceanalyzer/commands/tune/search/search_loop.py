@@ -8,17 +8,22 @@ from typing import Protocol
 
 import numpy as np
 
-from traceanalyzer.commands.tune.formats.sweep import Value
 from traceanalyzer.commands.tune.search.guided import Guided
 from traceanalyzer.commands.tune.search.history import History
 from traceanalyzer.commands.tune.search.level_space import Space, make_space
+from traceanalyzer.commands.tune.tile_config import TileConfig
 
 Measure = Callable[[int], Sequence[float]]
 
-CONFIRM_SHARE = 0.06
-MOST_CONFIRMATIONS = 12
-TOO_SMALL_TO_CONFIRM = 20
+# Chosen, not fitted, as those of ``guided``.
+
+CONFIRM_SHARE, MOST_CONFIRMATIONS, TOO_SMALL_TO_CONFIRM = 0.06, 12, 20
+"""Share of the budget kept to measure leaders again, its limit, and the budget below which there is none."""
 NEGLIGIBLE_NOISE = 0.002
+"""Relative standard deviation of samples below which leaders need not be measured again."""
+LEADERS = 6
+TOLERANCE, ASSUMED_NOISE = 3, 0.02
+"""A leader may be the fastest within so many standard deviations; the noise taken where samples tell none."""
 
 
 class Strategy(Protocol):
@@ -46,11 +51,11 @@ STRATEGIES: dict[str, Callable[[Space, int, np.random.Generator], Strategy]] = {
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The outcome of a search.
 
     Attributes:
-        best: the configuration with the lowest median; null when none ran.
+        best: the configuration with the lowest median; ``None`` when none ran.
         history: everything measured.
     """
 
@@ -59,14 +64,14 @@ class Found:
 
 
 def search(
-    configs: Sequence[Mapping[str, Value]],
+    configs: Sequence[TileConfig],
     measure: Measure,
     budget: int,
     seed: int = 0,
     strategy: str = "guided",
     known: Mapping[int, Sequence[float]] | None = None,
     space: Space | None = None,
-) -> Found:
+) -> SearchResult:
     """Look for the fastest configuration.
 
     Args:
@@ -104,7 +109,7 @@ def search(
         history.record(again, measure(again))
     spend(budget)
     best = history.best(1)
-    return Found(best[0] if best else None, history)
+    return SearchResult(best[0] if best else None, history)
 
 
 def _reserved(budget: int) -> int:
@@ -113,17 +118,17 @@ def _reserved(budget: int) -> int:
 
 
 def _to_confirm(history: History) -> int | None:
-    """Return which of the leaders to measure again; null when noise cannot change who leads.
+    """Return which of the leaders to measure again; ``None`` when noise cannot change who leads.
 
     A leader was picked because its time was the lowest, so it is likely to have been lucky. The one with fewest samples
     among those that noise cannot tell from the leader is measured next, until they have four times what one evaluation
     gives.
     """
-    leaders = history.best(6)
+    leaders = history.best(LEADERS)
     noise = history.noise()
     if len(leaders) < 2 or (noise is not None and noise < NEGLIGIBLE_NOISE):
         return None
-    tolerance = 1 + 3 * (noise if noise is not None else 0.02)
+    tolerance = 1 + TOLERANCE * (noise if noise is not None else ASSUMED_NOISE)
     close = [index for index in leaders if history.times[index] <= history.times[leaders[0]] * tolerance]
     if len(close) < 2:
         return None
