@@ -11,9 +11,8 @@ from traceanalyzer.commands.report.page_parts import (
     Section,
     bullets,
     section,
-    table,
 )
-from traceanalyzer.commands.report.page_tables import Spec, build
+from traceanalyzer.commands.report.page_tables import Spec, table
 from traceanalyzer.names import parse
 from traceanalyzer.wording import visible
 
@@ -79,7 +78,7 @@ def warnings_section(views: Sequence[TraceView], data: PageData) -> Section:
         Spec("file", "text", "source"),
         Spec("code", "text", "code"),
     ]
-    return section("warnings", "Warnings", [table(build("warning-table", "Warnings about the input", specs, rows))])
+    return section("warnings", "Warnings", [table("warning-table", "Warnings about the input", specs, rows)])
 
 
 def next_section(data: PageData) -> Section | None:

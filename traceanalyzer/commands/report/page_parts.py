@@ -54,31 +54,6 @@ class Commands:
 
 
 @dataclass(frozen=True)
-class TablePart:
-    """A table."""
-
-    table: Table
-    kind: ClassVar[str] = "table"
-
-
-@dataclass(frozen=True)
-class PlotPart:
-    """A figure with its caption."""
-
-    plot: Plot
-    caption: str = ""
-    kind: ClassVar[str] = "plot"
-
-
-@dataclass(frozen=True)
-class StripPart:
-    """A strip of blocks."""
-
-    strip: Strip
-    kind: ClassVar[str] = "strip"
-
-
-@dataclass(frozen=True)
 class Folded:
     """Parts that are shown on request."""
 
@@ -96,7 +71,7 @@ class Pair:
     kind: ClassVar[str] = "pair"
 
 
-Part: TypeAlias = "Facts | Paragraph | Bullets | Commands | TablePart | PlotPart | StripPart | Folded | Pair"
+Part: TypeAlias = "Facts | Paragraph | Bullets | Commands | Table | Plot | Strip | Folded | Pair"
 
 
 @dataclass(frozen=True)
@@ -121,11 +96,6 @@ def section(
     return Section(
         identifier, title, short or title, tuple(part for part in parts if part is not None), tuple(children)
     )
-
-
-def table(made: Table) -> TablePart | None:
-    """A table, or None where it has no rows."""
-    return TablePart(made) if made.rows else None
 
 
 def pair(left: Part | None, right: Part | None) -> Part | None:
