@@ -49,31 +49,31 @@ def ingest(
 ) -> None:
     """Read traces, find steps and transformer blocks, and print an overview.
 
-    PATH is a trace (.json, .json.gz), a directory with one trace a rank, an archive, or an ingested store.
+    PATH is a trace (.json, .json.gz), a directory with one trace per rank, an archive, or an ingested store.
     """
-    from traceanalyzer.commands.ingest import view as summary
+    from traceanalyzer.commands.ingest import view
     from traceanalyzer.commands.ingest.compute import engine_of, timelines
     from traceanalyzer.show.terminal import console
 
     traces = _read(paths, no_cache, output, engine, address)
-    found = [timeline for trace in traces for timeline in timelines(trace)]
+    devices = [timeline for trace in traces for timeline in timelines(trace)]
     serving_engine = engine_of(traces)
     warnings = [*traces.warnings, *(warning for trace in traces for warning in warnings_of(trace))]
     show_warnings(warnings)
     if verbose:
-        click.echo(summary.effort_line(traces), err=True)
+        click.echo(view.effort_line(traces), err=True)
     if as_json:
-        emit_json(summary.document(traces, serving_engine, found, warnings))
+        emit_json(view.document(traces, serving_engine, devices, warnings))
         return
     screen = console()
     next_path = _next_path(paths[0], output)
-    screen.print(summary.render(serving_engine, found, screen, next_path=next_path or "DIR"), crop=False)
+    screen.print(view.render(serving_engine, devices, screen, next_path=next_path or "DIR"), crop=False)
     if next_path is None:
         tell("what came through a pipe is not kept: with --output DIR it is")
 
 
 def _next_path(path: str, output: str | None) -> str | None:
-    """Return what the next command can be given to look at the same trace; null where nothing keeps it."""
+    """Return what the next command can be given to look at the same trace; None where nothing keeps it."""
     from traceanalyzer.read.pipes import is_pipe
     from traceanalyzer.read.remote import is_remote
 

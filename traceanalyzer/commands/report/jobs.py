@@ -225,25 +225,14 @@ def _comparison(view: ServingView) -> Part | None:
     compared = view.comparison
     if compared is None:
         return None
-    rows = [
-        {
-            "load": "any" if one.concurrency is None else f"{one.concurrency:g}",
-            "metric": HEADLINE[one.metric],
-            "before": one.before,
-            "after": one.after,
-            "change": None if one.change_percent is None else one.change_percent / 100,
-            "verdict": one.verdict or "not judged",
-        }
-        for one in compared.changes
-        if one.metric in HEADLINE
-    ]
+    rows = [one for one in compared.changes if one.metric in HEADLINE]
     specs = [
-        Spec("concurrency", "text", "load"),
-        Spec("metric", "text", "metric"),
+        Spec("concurrency", "text", lambda row: "any" if row.concurrency is None else f"{row.concurrency:g}"),
+        Spec("metric", "text", lambda row: HEADLINE[row.metric]),
         Spec("before", "number", "before", 2),
         Spec("after", "number", "after", 2),
-        Spec("change", "share", "change"),
-        Spec("verdict", "text", "verdict"),
+        Spec("change", "share", lambda row: None if row.change_percent is None else row.change_percent / 100),
+        Spec("verdict", "text", lambda row: row.verdict or "not judged"),
     ]
     method = f"{compared.method[:1].upper()}{compared.method[1:]}."
     fair = "" if compared.comparable else " The two sides did different work: no verdicts."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from traceanalyzer.commands.report.figures import Plot
 from traceanalyzer.commands.report.page_tables import Table
@@ -38,19 +38,11 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Bullets:
-    """A list of sentences, each with a short mark in front where it has one."""
+class Listing:
+    """A list: sentences with a short mark in front where they have one, or command lines with what they are for."""
 
     items: tuple[tuple[str, str], ...]
-    kind: ClassVar[str] = "bullets"
-
-
-@dataclass(frozen=True)
-class Commands:
-    """Command lines to run next, each with what it is for."""
-
-    items: tuple[tuple[str, str], ...]
-    kind: ClassVar[str] = "commands"
+    kind: Literal["bullets", "commands"] = "bullets"
 
 
 @dataclass(frozen=True)
@@ -71,7 +63,7 @@ class Pair:
     kind: ClassVar[str] = "pair"
 
 
-Part: TypeAlias = "Facts | Paragraph | Bullets | Commands | Table | Plot | Strip | Folded | Pair"
+Part: TypeAlias = "Facts | Paragraph | Listing | Table | Plot | Strip | Folded | Pair"
 
 
 @dataclass(frozen=True)
@@ -103,6 +95,6 @@ def pair(left: Part | None, right: Part | None) -> Part | None:
     return Pair(left, right) if left is not None and right is not None else left or right
 
 
-def bullets(items: Sequence[tuple[str, str]]) -> Bullets | None:
+def bullets(items: Sequence[tuple[str, str]]) -> Listing | None:
     """A list, or None where it is empty."""
-    return Bullets(tuple(items)) if items else None
+    return Listing(tuple(items)) if items else None
