@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from traceanalyzer.cli.common import open_one, paths_argument, rank_option, show_warnings, warnings_of
+from traceanalyzer.cli.common import limit_option, open_one, paths_argument, rank_option, show_warnings, warnings_of
 from traceanalyzer.cli.forms import Form, form_options, show
 from traceanalyzer.discovery import Declared
 
@@ -15,7 +15,7 @@ def command_of_analysis(analysis: Declared) -> click.Command:
     @click.command(analysis.name, help=analysis.description())
     @paths_argument
     @rank_option
-    @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+    @limit_option(20)
     @form_options
     def run(paths: tuple[str, ...], rank: int | None, limit: int, form: Form, no_cache: bool) -> None:
         from traceanalyzer.show import frame_table

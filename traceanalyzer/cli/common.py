@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from traceanalyzer.words import PHASES
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -59,15 +61,23 @@ QUIET = "traceanalyzer.quiet"
 
 rank_option = click.option("--rank", type=int, help="The rank to look at, where the input holds several.")
 
+phase_option = click.option("--phase", type=click.Choice(PHASES), help="Only the complete steps of this phase.")
+
+step_option = click.option(
+    "--step", type=click.IntRange(min=0), help="Only the step of this index, as `ingest` numbers them."
+)
+
+
+def limit_option(rows: int) -> Callable[[F], F]:
+    """Give a command ``--limit``: the rows of its table, ``rows`` unless it is given."""
+    return click.option(
+        "--limit", type=click.IntRange(min=0), default=rows, show_default=True, help="Rows shown; 0 shows all."
+    )
+
 
 def analysis_options(command: F) -> F:
     """Give a command PATH..., --json and --no-cache."""
     return paths_argument(json_option(no_cache_option(command)))
-
-
-def table_options(command: F) -> F:
-    """Give a command --json, --csv and --no-cache."""
-    return json_option(csv_option(no_cache_option(command)))
 
 
 def open_inputs(paths: Iterable[str], *, no_cache: bool = False, output: Path | None = None) -> TraceSet:

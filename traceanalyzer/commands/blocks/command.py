@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from traceanalyzer.cli.common import (
-    emit_csv,
-    emit_json,
     open_inputs,
     paths_argument,
     rank_option,
-    refuse_both,
     show_warnings,
-    table_options,
     warnings_of,
 )
+from traceanalyzer.cli.forms import Form, form_options, show
 from traceanalyzer.cli.plotting import plot_option, save_plot
 from traceanalyzer.words import PHASES
 
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 @rank_option
 @click.option("--device", type=click.IntRange(min=0), help="Only this GPU.")
 @plot_option
-@table_options
+@form_options
 def blocks(
     paths: tuple[str, ...],
     step: int | None,
@@ -40,17 +37,14 @@ def blocks(
     rank: int | None,
     device: int | None,
     plot: Path | None,
-    as_json: bool,
-    as_csv: bool,
+    form: Form,
     no_cache: bool,
 ) -> None:
     """Show the transformer blocks of each step: a strip of times, variants, roles, and outliers."""
     from traceanalyzer.commands.blocks import view
     from traceanalyzer.commands.blocks.result import BLOCK_COLUMNS
     from traceanalyzer.segment import segment
-    from traceanalyzer.show.terminal import console
 
-    refuse_both(as_json, as_csv)
     traces = [trace for trace in open_inputs(paths, no_cache=no_cache).traces if rank is None or trace.rank == rank]
     if not traces:
         raise click.UsageError(f"the input has no trace of rank {rank}")
@@ -61,13 +55,8 @@ def blocks(
     show_warnings(warnings)
     if plot is not None:
         _draw(ranks, plot)
-    if as_json:
-        emit_json(view.document(ranks, warnings))
-    elif as_csv:
-        emit_csv(BLOCK_COLUMNS, view.csv_rows(ranks))
-    else:
-        screen = console()
-        screen.print(view.render(ranks, screen.width))
+    csv = (BLOCK_COLUMNS, view.csv_rows(ranks))
+    show(form, view.document(ranks, warnings), csv=csv, render=lambda width: view.render(ranks, width))
 
 
 def _draw(ranks: list[tuple[int | None, Segmentation]], plot: Path) -> None:

@@ -7,28 +7,26 @@ from pathlib import Path
 import click
 
 from traceanalyzer.cli.common import (
-    emit_csv,
-    emit_json,
+    limit_option,
     open_one,
+    phase_option,
     rank_option,
     reads_pipes,
-    refuse_both,
     show_warnings,
-    table_options,
     warnings_of,
 )
-from traceanalyzer.cli.plotting import plot_option, save_plot
-from traceanalyzer.words import PHASES
+from traceanalyzer.cli.forms import Form, form_options, show
+from traceanalyzer.cli.plotting import plot_option
 
 
 @click.command()
 @click.argument("before")
 @click.argument("after")
-@click.option("--phase", type=click.Choice(PHASES), help="Only the complete steps of this phase.")
+@phase_option
 @rank_option
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+@limit_option(20)
 @plot_option
-@table_options
+@form_options
 @reads_pipes
 def diff(
     before: str,
@@ -37,8 +35,7 @@ def diff(
     rank: int | None,
     limit: int,
     plot: Path | None,
-    as_json: bool,
-    as_csv: bool,
+    form: Form,
     no_cache: bool,
 ) -> None:
     """Compare two traces of one model: the change of the time per step, by role; it sums to the whole change.
@@ -47,23 +44,18 @@ def diff(
     """
     from traceanalyzer.commands.diff import view
     from traceanalyzer.commands.diff.compute import diff as compare
+    from traceanalyzer.commands.diff.plot import change_by_role
     from traceanalyzer.commands.diff.result import DiffRow
     from traceanalyzer.declare import csv_columns
-    from traceanalyzer.show.terminal import console
 
-    refuse_both(as_json, as_csv)
     sides = [open_one([path], rank=rank, no_cache=no_cache) for path in (before, after)]
     comparison = compare(sides[0], sides[1], phase=phase)
     show_warnings([*warnings_of(sides[0]), *warnings_of(sides[1]), *comparison.warnings])
-    if plot is not None:
-        from traceanalyzer.commands.diff.plot import change_by_role
-
-        save_plot(change_by_role(comparison), plot)
     answer = view.document(comparison)
-    if as_json:
-        emit_json(answer)
-    elif as_csv:
-        emit_csv(csv_columns(DiffRow), answer.rows)
-    else:
-        screen = console()
-        screen.print(view.render(answer, limit, screen.width))
+    show(
+        form,
+        answer,
+        csv=(csv_columns(DiffRow), answer.rows),
+        render=lambda width: view.render(answer, limit, width),
+        plot=(plot, lambda: change_by_role(comparison)),
+    )

@@ -6,25 +6,21 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option
+from traceanalyzer.cli.forms import Form, json_form, show
+from traceanalyzer.cli.request_options import gpu_file_option
 
 
 @click.command()
 @click.argument("name", required=False, metavar="[NAME]")
-@json_option
-@click.option(
-    "--gpu-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A TOML file that describes more GPUs; they come before the built-in ones.",
-)
-def gpus(name: str | None, as_json: bool, gpu_file: Path | None) -> None:
+@json_form
+@gpu_file_option
+def gpus(name: str | None, form: Form, gpu_file: Path | None) -> None:
     """List the GPUs whose limits are known, with the source and confidence of the figures.
 
     NAME shows one GPU in full: peaks, what is achievable, links, and the sources.
     """
     from traceanalyzer.commands.gpus import view
     from traceanalyzer.hardware import HardwareError, find_gpu, known_gpus, read_gpus
-    from traceanalyzer.show.terminal import console
 
     try:
         own = read_gpus(gpu_file) if gpu_file else ()
@@ -35,8 +31,8 @@ def gpus(name: str | None, as_json: bool, gpu_file: Path | None) -> None:
         chosen = (find_gpu(name, table),) if name else table
     except HardwareError as error:
         raise click.UsageError(str(error)) from error
-    if as_json:
-        emit_json(view.document(chosen))
-        return
-    screen = console()
-    screen.print(view.render_one(chosen[0]) if name else view.render(chosen, screen.width))
+    show(
+        form,
+        view.document(chosen),
+        render=lambda width: view.render_one(chosen[0]) if name else view.render(chosen, width),
+    )

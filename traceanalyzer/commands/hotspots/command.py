@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from traceanalyzer.cli.common import (
-    emit_csv,
-    emit_json,
+    limit_option,
     open_one,
     paths_argument,
+    phase_option,
     rank_option,
-    refuse_both,
     show_warnings,
-    table_options,
+    step_option,
     warnings_of,
 )
-from traceanalyzer.cli.plotting import plot_option, save_plot
-from traceanalyzer.words import GROUPINGS, PHASES
+from traceanalyzer.cli.forms import Form, form_options, show
+from traceanalyzer.cli.plotting import plot_option
+from traceanalyzer.words import GROUPINGS
 
 if TYPE_CHECKING:
     from traceanalyzer.commands.hotspots.compute import Hotspots
@@ -33,10 +33,10 @@ MOST_BARS = 30
 @click.command()
 @paths_argument
 @click.option("--by", type=click.Choice(GROUPINGS), default="kernel", show_default=True, help="What a row is.")
-@click.option("--phase", type=click.Choice(PHASES), help="Only the complete steps of this phase.")
-@click.option("--step", type=click.IntRange(min=0), help="Only the step of this index, as `ingest` numbers them.")
+@phase_option
+@step_option
 @rank_option
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+@limit_option(20)
 @click.option(
     "--triton-cache",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -45,7 +45,7 @@ MOST_BARS = 30
 @click.option("--model", help="A built-in name or a config.json: adds what limits a row, share of roof and headroom.")
 @click.option("--gpu", help="The GPU whose roofs count, where the trace does not tell; `gpus` lists those known.")
 @plot_option
-@table_options
+@form_options
 def hotspots(
     paths: tuple[str, ...],
     by: str,
@@ -57,8 +57,7 @@ def hotspots(
     model: str | None,
     gpu: str | None,
     plot: Path | None,
-    as_json: bool,
-    as_csv: bool,
+    form: Form,
     no_cache: bool,
 ) -> None:
     """Rank kernels by total time, with count, mean, share, percentiles, tile and time per step.
@@ -68,12 +67,11 @@ def hotspots(
     from traceanalyzer.commands.hotspots import view
     from traceanalyzer.commands.hotspots.advice import advice
     from traceanalyzer.commands.hotspots.compute import hotspots as rank_kernels
+    from traceanalyzer.commands.hotspots.plot import kernels_by_time
     from traceanalyzer.commands.hotspots.result import HotspotRow
     from traceanalyzer.declare import csv_columns
     from traceanalyzer.roofline.triton_cache import compiled_kernels, spill_findings
-    from traceanalyzer.show.terminal import console
 
-    refuse_both(as_json, as_csv)
     trace = open_one(paths, rank=rank, no_cache=no_cache)
     _refuse_other_phase(trace, step, phase)
     try:
@@ -85,21 +83,17 @@ def hotspots(
     if model or gpu:
         ranking, bounds = with_bounds(trace, ranking, by, step, (model, gpu))
     show_warnings(warnings_of(trace))
-    if plot is not None:
-        from traceanalyzer.commands.hotspots.plot import kernels_by_time
-
-        save_plot(kernels_by_time(ranking, by, limit=min(limit or MOST_BARS, MOST_BARS)), plot)
     spills = spill_findings(ranking.rows, compiled) if by == "kernel" else []
-    findings = [] if as_csv else [*spills, *advice(trace, phase=phase, step=step)]
+    findings = [] if form == "csv" else [*spills, *advice(trace, phase=phase, step=step)]
     answer = view.document(ranking, findings, compiled, bounds)
-    if as_csv:
-        emit_csv(csv_columns(HotspotRow), answer.rows)
-    elif as_json:
-        emit_json(answer)
-    else:
-        screen = console()
-        shown = limit or len(answer.rows)
-        screen.print(view.render(answer, ranking, by, limit=shown, width=screen.width, step=step))
+    shown = limit or len(answer.rows)
+    show(
+        form,
+        answer,
+        csv=(csv_columns(HotspotRow), answer.rows),
+        render=lambda width: view.render(answer, ranking, by, limit=shown, width=width, step=step),
+        plot=(plot, lambda: kernels_by_time(ranking, by, limit=min(limit or MOST_BARS, MOST_BARS))),
+    )
 
 
 def _refuse_other_phase(trace: Trace, step: int | None, phase: str | None) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option
+from traceanalyzer.cli.forms import Form, json_form, show
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@json_option
-def name(names: tuple[str, ...], as_json: bool) -> None:
+@json_form
+def name(names: tuple[str, ...], form: Form) -> None:
     """Read kernel names: scheme, tile, element types, and whether the tile can be changed.
 
     What a name does not contain is shown as unknown.
@@ -18,10 +18,6 @@ def name(names: tuple[str, ...], as_json: bool) -> None:
     from traceanalyzer.commands.name import view
     from traceanalyzer.commands.name.result import NamesDocument
     from traceanalyzer.names import parse
-    from traceanalyzer.show.terminal import console
 
     readings = [parse(name) for name in names]
-    if as_json:
-        emit_json(NamesDocument(names=readings))
-    else:
-        console().print(view.render(readings))
+    show(form, NamesDocument(names=readings), render=lambda _: view.render(readings))

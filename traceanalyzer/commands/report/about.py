@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from traceanalyzer.commands.report.gather import PageData, TraceView
 from traceanalyzer.commands.report.page_parts import (
-    Commands,
+    Listing,
     Paragraph,
     Section,
     bullets,
     section,
-    table,
 )
-from traceanalyzer.commands.report.page_tables import Spec, build
+from traceanalyzer.commands.report.page_tables import Spec, table
 from traceanalyzer.names import parse
+from traceanalyzer.problems import TraceWarning
 from traceanalyzer.wording import visible
 
 MEASURED = (
@@ -58,28 +58,21 @@ def warnings_section(views: Sequence[TraceView], data: PageData) -> Section:
         warnings += data.sides.diff.warnings
     if not warnings:
         return section("warnings", "Warnings", [Paragraph("None.")])
-    rows = [
-        {
-            "message": warning.message,
-            "code": warning.code,
-            "count": warning.count,
-            "source": warning.source,
-            "place": ", ".join(
-                f"{name} {value:,}"
-                for name, value in (("byte", warning.byte_offset), ("line", warning.line))
-                if value is not None
-            ),
-        }
-        for warning in dict.fromkeys(warnings)
-    ]
     specs = [
         Spec("what", "long", "message"),
         Spec("events", "count", "count"),
-        Spec("place", "text", "place"),
+        Spec("place", "text", _place),
         Spec("file", "text", "source"),
         Spec("code", "text", "code"),
     ]
-    return section("warnings", "Warnings", [table(build("warning-table", "Warnings about the input", specs, rows))])
+    return section(
+        "warnings", "Warnings", [table("warning-table", "Warnings about the input", specs, dict.fromkeys(warnings))]
+    )
+
+
+def _place(warning: TraceWarning) -> str:
+    places = (("byte", warning.byte_offset), ("line", warning.line))
+    return ", ".join(f"{name} {value:,}" for name, value in places if value is not None)
 
 
 def next_section(data: PageData) -> Section | None:
@@ -117,7 +110,7 @@ def next_section(data: PageData) -> Section | None:
         lines.append(
             (f"traceanalyzer report --diff {path} AFTER.json.gz -o diff.html", "after a change: what it brought")
         )
-    return section("next", "What to run next", [Commands(tuple(lines))], short="Next")
+    return section("next", "What to run next", [Listing(tuple(lines), "commands")], short="Next")
 
 
 def how_section(views: Sequence[TraceView], data: PageData) -> Section:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from markupsafe import Markup
 
@@ -39,6 +39,7 @@ class Plot:
     svg: Markup
     description: str
     width: int
+    kind: ClassVar[str] = "plot"
 
 
 def plot(figure: Figure, identifier: str, description: str) -> Plot:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -25,14 +25,11 @@ from traceanalyzer.commands.report.page_parts import (
     Facts,
     Paragraph,
     Part,
-    PlotPart,
     Section,
     bullets,
     section,
-    table,
 )
-from traceanalyzer.commands.report.page_tables import Spec, build
-from traceanalyzer.declare import plain
+from traceanalyzer.commands.report.page_tables import Spec, table
 from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.result_rows import HEADLINE, SHOW_COLUMNS, show_rows
 from traceanalyzer.serving.series import Series
@@ -86,17 +83,15 @@ def diff_section(sides: Sides, figures: tuple[Fact, ...]) -> Section:
         "What changed",
         [
             Facts(figures),
-            PlotPart(figure),
-            table(build("change-roles", "Device time per step by role", by_role, ordered.to_dicts())),
+            figure,
+            table("change-roles", "Device time per step by role", by_role, ordered.to_dicts()),
             table(
-                build(
-                    "change-kernels",
-                    "Device time per step by kernel position, largest change first",
-                    by_kernel,
-                    rows.to_dicts(),
-                    limit=MOST_ROWS,
-                    filterable=True,
-                )
+                "change-kernels",
+                "Device time per step by kernel position, largest change first",
+                by_kernel,
+                rows.to_dicts(),
+                limit=MOST_ROWS,
+                filterable=True,
             ),
             _what_was_compared(comparison),
         ],
@@ -139,20 +134,20 @@ def ranks_section(comparison: RankComparison | None) -> Section | None:
         *places,
         Spec("layers", "count", "layers"),
         Spec("steps", "count", "steps"),
-        Spec("computing", "time", _ns("compute_us")),
-        Spec("communication", "time", _ns("comm_us")),
-        Spec("of which exposed", "time", _ns("exposed_comm_us")),
-        Spec("waiting", "time", _ns("wait_us")),
-        Spec("idle", "time", _ns("idle_us")),
-        Spec("first to last event", "time", _ns("span_us")),
+        Spec("computing", "time", "compute_us"),
+        Spec("communication", "time", "comm_us"),
+        Spec("of which exposed", "time", "exposed_comm_us"),
+        Spec("waiting", "time", "wait_us"),
+        Spec("idle", "time", "idle_us"),
+        Spec("first to last event", "time", "span_us"),
     ]
     calls = [
         Spec("collective", "text", "kind"),
-        Spec("ranks", "text", lambda row: ranks_in_short(row["ranks"])),
+        Spec("ranks", "text", lambda row: ranks_in_short(row.ranks)),
         Spec("calls", "count", "calls"),
-        Spec("transfer", "time", _ns("transfer_us")),
-        Spec("waiting", "time", lambda row: sum(row["wait_us"].values()) * 1000),
-        Spec("last in most calls", "text", lambda row: most_often_late(row["late_rank"], row["calls"])),
+        Spec("transfer", "time", "transfer_us"),
+        Spec("waiting", "time", lambda row: sum(row.wait_us.values()) * 1000),
+        Spec("last in most calls", "text", lambda row: most_often_late(row.late_rank, row.calls)),
         Spec("bus GB/s", "number", "bus_gbps"),
     ]
     causes = [
@@ -169,32 +164,21 @@ def ranks_section(comparison: RankComparison | None) -> Section | None:
             f"clocks by {comparison.clocks.method}."
         ),
         bullets([(_worth(finding.worth_us), visible(finding.message)) for finding in findings(comparison)]),
-        PlotPart(
-            plot(time_by_rank(comparison), "rankplot", "Bars: computing, exposed communication and idle time by rank")
-        ),
+        plot(time_by_rank(comparison), "rankplot", "Bars: computing, exposed communication and idle time by rank"),
         table(
-            build(
-                "ranks-table",
-                "Time of each rank over the recording",
-                specs,
-                [plain(row) for row in per_rank(comparison)],
-            )
+            "ranks-table",
+            "Time of each rank over the recording",
+            specs,
+            per_rank(comparison),
         ),
-        table(
-            build("collectives", "Collectives", calls, [plain(row) for row in collectives(comparison)], limit=MOST_ROWS)
-        ),
-        table(build("causes", "What made ranks late", causes, comparison.causes.to_dicts(), limit=MOST_ROWS)),
+        table("collectives", "Collectives", calls, collectives(comparison), limit=MOST_ROWS),
+        table("causes", "What made ranks late", causes, comparison.causes.to_dicts(), limit=MOST_ROWS),
     ]
     return section("ranks", "Ranks", parts)
 
 
 def _worth(worth_us: float | None) -> str:
     return "" if worth_us is None else f"{duration_us(worth_us)} per step:"
-
-
-def _ns(key: str) -> Callable[[Mapping[str, Any]], float | None]:
-    """Read a time in µs as the ns that columns of times take."""
-    return lambda row: None if row[key] is None else row[key] * 1000
 
 
 def serving_section(view: ServingView | None) -> Section | None:
@@ -207,9 +191,7 @@ def serving_section(view: ServingView | None) -> Section | None:
     try:
         figure = throughput_curves(view.curves)
         named = ", ".join(visible(name) for name in list(view.curves)[:6])
-        parts.append(
-            PlotPart(plot(figure, "serveplot", f"Curves: output tokens/s over concurrent requests, for {named}"))
-        )
+        parts.append(plot(figure, "serveplot", f"Curves: output tokens/s over concurrent requests, for {named}"))
     except TraceError as error:
         parts.append(Paragraph(f"No plot: {error.reason}."))
     parts += [_comparison(view), _loads(view)]
@@ -236,33 +218,22 @@ def _loads(view: ServingView) -> Part | None:
         Spec("completed", "count", "completed"),
         Spec("failed", "count", "failed"),
     ]
-    return table(build("loads", "Results at each load; means, where runs were repeated", specs, rows, limit=MOST_ROWS))
+    return table("loads", "Results at each load; means, where runs were repeated", specs, rows, limit=MOST_ROWS)
 
 
 def _comparison(view: ServingView) -> Part | None:
     compared = view.comparison
     if compared is None:
         return None
-    rows = [
-        {
-            "load": "any" if one.concurrency is None else f"{one.concurrency:g}",
-            "metric": HEADLINE[one.metric],
-            "before": one.before,
-            "after": one.after,
-            "change": None if one.change_percent is None else one.change_percent / 100,
-            "verdict": one.verdict or "not judged",
-        }
-        for one in compared.changes
-        if one.metric in HEADLINE
-    ]
+    rows = [one for one in compared.changes if one.metric in HEADLINE]
     specs = [
-        Spec("concurrency", "text", "load"),
-        Spec("metric", "text", "metric"),
+        Spec("concurrency", "text", lambda row: "any" if row.concurrency is None else f"{row.concurrency:g}"),
+        Spec("metric", "text", lambda row: HEADLINE[row.metric]),
         Spec("before", "number", "before", 2),
         Spec("after", "number", "after", 2),
-        Spec("change", "share", "change"),
-        Spec("verdict", "text", "verdict"),
+        Spec("change", "share", lambda row: None if row.change_percent is None else row.change_percent / 100),
+        Spec("verdict", "text", lambda row: row.verdict or "not judged"),
     ]
     method = f"{compared.method[:1].upper()}{compared.method[1:]}."
     fair = "" if compared.comparable else " The two sides did different work: no verdicts."
-    return table(build("compared", f"Before and after. {method}{fair}", specs, rows, filterable=True))
+    return table("compared", f"Before and after. {method}{fair}", specs, rows, filterable=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from traceanalyzer.commands.report.figures import Plot
 from traceanalyzer.commands.report.page_tables import Table
@@ -38,44 +38,11 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Bullets:
-    """A list of sentences, each with a short mark in front where it has one."""
+class Listing:
+    """A list: sentences with a short mark in front where they have one, or command lines with what they are for."""
 
     items: tuple[tuple[str, str], ...]
-    kind: ClassVar[str] = "bullets"
-
-
-@dataclass(frozen=True)
-class Commands:
-    """Command lines to run next, each with what it is for."""
-
-    items: tuple[tuple[str, str], ...]
-    kind: ClassVar[str] = "commands"
-
-
-@dataclass(frozen=True)
-class TablePart:
-    """A table."""
-
-    table: Table
-    kind: ClassVar[str] = "table"
-
-
-@dataclass(frozen=True)
-class PlotPart:
-    """A figure with its caption."""
-
-    plot: Plot
-    caption: str = ""
-    kind: ClassVar[str] = "plot"
-
-
-@dataclass(frozen=True)
-class StripPart:
-    """A strip of blocks."""
-
-    strip: Strip
-    kind: ClassVar[str] = "strip"
+    kind: Literal["bullets", "commands"] = "bullets"
 
 
 @dataclass(frozen=True)
@@ -96,7 +63,7 @@ class Pair:
     kind: ClassVar[str] = "pair"
 
 
-Part: TypeAlias = "Facts | Paragraph | Bullets | Commands | TablePart | PlotPart | StripPart | Folded | Pair"
+Part: TypeAlias = "Facts | Paragraph | Listing | Table | Plot | Strip | Folded | Pair"
 
 
 @dataclass(frozen=True)
@@ -123,16 +90,11 @@ def section(
     )
 
 
-def table(made: Table) -> TablePart | None:
-    """A table, or None where it has no rows."""
-    return TablePart(made) if made.rows else None
-
-
 def pair(left: Part | None, right: Part | None) -> Part | None:
     """Two parts side by side, or the one there is."""
     return Pair(left, right) if left is not None and right is not None else left or right
 
 
-def bullets(items: Sequence[tuple[str, str]]) -> Bullets | None:
+def bullets(items: Sequence[tuple[str, str]]) -> Listing | None:
     """A list, or None where it is empty."""
-    return Bullets(tuple(items)) if items else None
+    return Listing(tuple(items)) if items else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from traceanalyzer.names import short_name
 from traceanalyzer.wording import bounded, cut_middle, visible
@@ -33,18 +33,22 @@ class Spec:
     Attributes:
         title: heading, without unit.
         kind: ``time`` takes ns, ``share`` takes parts of 1; an unknown value is an empty cell.
-        key: of the row, or a function of it.
+        key: of a row that is a mapping, attribute of any other, or a function of the row; times of a key that ends in
+            ``_us`` are taken as µs.
         digits: decimals of a ``number``.
     """
 
     title: str
     kind: Kind
-    key: str | Callable[[Mapping[str, Any]], Any]
+    key: str | Callable[[Any], Any]
     digits: int = 1
 
-    def value(self, row: Mapping[str, Any]) -> Any:
+    def value(self, row: Any) -> Any:
         """Return the row's value."""
-        return self.key(row) if callable(self.key) else row.get(self.key)
+        if callable(self.key):
+            return self.key(row)
+        value = row.get(self.key) if isinstance(row, Mapping) else getattr(row, self.key)
+        return value * 1000 if value is not None and self.key.endswith("_us") else value
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class Table:
     left_out: int = 0
     filterable: bool = False
     totals: tuple[Cell, ...] | None = None
+    kind: ClassVar[str] = "table"
 
     @property
     def shortened(self) -> bool:
@@ -92,17 +97,17 @@ class Table:
         return any(cell.full is not None for row in self.rows for cell in row)
 
 
-def build(
+def table(
     identifier: str,
     caption: str,
     specs: Sequence[Spec],
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Any],
     *,
     limit: int = 0,
     filterable: bool = False,
     totals: Mapping[str, Any] | None = None,
-) -> Table:
-    """Make a table; columns without any value are left out, unless there are no rows.
+) -> Table | None:
+    """Make a table, or None where there are no rows; columns without any value are left out.
 
     Args:
         identifier: unique on the page.
@@ -114,9 +119,11 @@ def build(
         totals: the last row.
     """
     listed = list(rows)
+    if not listed:
+        return None
     shown = listed[:limit] if limit else listed
     filled = [_Filled(spec, [spec.value(row) for row in shown]) for spec in specs]
-    kept = [column for column in filled if not shown or column.has_any]
+    kept = [column for column in filled if column.has_any]
     unit = _unit([time for column in kept for time in column.times()])
     body = tuple(zip(*(column.cells(column.values, unit) for column in kept), strict=True))
     return Table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -60,6 +60,7 @@ class Strip:
     confidence: float | None
     method: str
     key: str
+    kind: ClassVar[str] = "strip"
 
 
 def strips_of(view: TraceView, prefix: str) -> tuple[list[Strip], dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
@@ -14,15 +14,12 @@ from traceanalyzer.commands.report.page_parts import (
     Folded,
     Paragraph,
     Part,
-    PlotPart,
     Section,
-    StripPart,
     bullets,
     pair,
     section,
-    table,
 )
-from traceanalyzer.commands.report.page_tables import Spec, build
+from traceanalyzer.commands.report.page_tables import Spec, table
 from traceanalyzer.commands.report.strip import strips_of
 from traceanalyzer.commands.roofline.plot import roofline_figure
 from traceanalyzer.problems import TraceError
@@ -45,7 +42,7 @@ def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], di
             "Transformer blocks",
             [
                 Paragraph("Choose a block to see its kernels.", "note screen") if strips else None,
-                *(StripPart(strip) for strip in strips),
+                *strips,
                 *_block_parts(view, prefix, any_strip=bool(strips)),
             ],
             short="Blocks",
@@ -57,9 +54,17 @@ def trace_sections(view: TraceView, prefix: str = "") -> tuple[list[Section], di
     return sections, kernels
 
 
-def _bound(bounds: Mapping[str, Bound], row: Mapping[str, Any], field: str) -> Any:
-    bound = bounds.get(row["name"])
-    return getattr(bound, field) if bound is not None else None
+def _bound_specs(bounds: Mapping[str, Bound]) -> list[Spec]:
+    """Columns for what the roofline says of a row."""
+
+    def of(field: str) -> Callable[[Mapping[str, Any]], Any]:
+        return lambda row: getattr(bounds.get(row["name"]), field, None)
+
+    return [
+        Spec("limited by", "text", of("bound")),
+        Spec("of roof", "share", of("roof_share")),
+        Spec("headroom per step", "time", of("headroom_ns")),
+    ]
 
 
 def _per_step(view: TraceView) -> bool:
@@ -70,27 +75,24 @@ def _split(view: TraceView, prefix: str) -> Section:
     time = "per_step_ns" if _per_step(view) else "total_ns"
     rows = view.roles.rows
     total = float(rows[time].sum()) or 1.0
-    bounds = view.role_bounds
     in_steps = view.roles.steps if view.phase else 0
     specs = [
         Spec("role", "text", lambda row: row["name"] or "other"),
         Spec("time per step" if _per_step(view) else "time", "time", time),
         Spec("share", "share", lambda row: (row[time] or 0.0) / total),
         Spec("kernels per step" if in_steps else "kernels", "count", lambda row: _each(row.get("count"), in_steps)),
-        Spec("limited by", "text", lambda row: _bound(bounds, row, "bound")),
-        Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
-        Spec("headroom per step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
+        *_bound_specs(view.role_bounds),
     ]
     largest = ", ".join(
         f"{row['name'] or 'other'} {percent((row[time] or 0.0) / total)}" for row in rows.head(4).iter_rows(named=True)
     )
     described = f"Bars: {view.split_title}. Largest: {largest}."
-    made = build(f"{prefix}roles", "Kernel time by role", specs, rows.to_dicts(), totals={"name": "all", time: total})
+    made = table(f"{prefix}roles", "Kernel time by role", specs, rows.to_dicts(), totals={"name": "all", time: total})
     return section(
         f"{prefix}split",
         "Where a step's time goes" if _per_step(view) else "Where the time goes",
         [
-            pair(PlotPart(from_svg(view.pictures.roles, f"{prefix}role", described)), table(made)),
+            pair(from_svg(view.pictures.roles, f"{prefix}role", described), made),
             Folded(f"Steps one by one ({view.cut.steps.height:,})", (steps_part,))
             if (steps_part := _steps(view, prefix)) is not None
             else None,
@@ -120,8 +122,7 @@ def _steps(view: TraceView, prefix: str) -> Part | None:
         Spec("marker", "text", "label"),
     ]
     rows = view.cut.steps.to_dicts()
-    made = build(f"{prefix}steps", "Steps in order of time", specs, rows, limit=MOST_STEPS, filterable=True)
-    return table(made)
+    return table(f"{prefix}steps", "Steps in order of time", specs, rows, limit=MOST_STEPS, filterable=True)
 
 
 def _block_parts(view: TraceView, prefix: str, *, any_strip: bool) -> list[Part | None]:
@@ -130,7 +131,7 @@ def _block_parts(view: TraceView, prefix: str, *, any_strip: bool) -> list[Part 
     if view.pictures.blocks is None:
         return []
     caption = "Kernel time of each block, stacked by part of the model"
-    return [pair(PlotPart(from_svg(view.pictures.blocks, f"{prefix}stack", caption)), table(_variants(view, prefix)))]
+    return [pair(from_svg(view.pictures.blocks, f"{prefix}stack", caption), _variants(view, prefix))]
 
 
 def _variants(view: TraceView, prefix: str) -> Any:
@@ -152,11 +153,10 @@ def _variants(view: TraceView, prefix: str) -> Any:
         Spec("kernels", "count", "kernels"),
         Spec("time per block", "time", "kernel_sum_ns"),
     ]
-    return build(f"{prefix}variants", "Variants: blocks with the same kernels", specs, rows.to_dicts())
+    return table(f"{prefix}variants", "Variants: blocks with the same kernels", specs, rows.to_dicts())
 
 
 def _hotspots(view: TraceView, prefix: str) -> Section:
-    bounds = view.kernel_bounds
     specs = [
         Spec("kernel", "name", lambda row: row["name"] or "unknown"),
         Spec("time per step", "time", "per_step_ns"),
@@ -164,16 +164,14 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
         Spec("share", "share", "share"),
         Spec("role", "text", lambda row: row["role"] or "several"),
         Spec("tile", "text", "tile"),
-        Spec("limited by", "text", lambda row: _bound(bounds, row, "bound")),
-        Spec("of roof", "share", lambda row: _bound(bounds, row, "roof_share")),
-        Spec("headroom per step", "time", lambda row: _bound(bounds, row, "headroom_ns")),
+        *_bound_specs(view.kernel_bounds),
         Spec("runs", "count", "count"),
         Spec("mean", "time", "mean_ns"),
         Spec("p99", "time", "p99_ns"),
         Spec("types", "text", "dtypes"),
         Spec("warps", "count", "num_warps"),
     ]
-    made = build(
+    made = table(
         f"{prefix}kernels",
         "Kernels by total time",
         specs,
@@ -186,7 +184,7 @@ def _hotspots(view: TraceView, prefix: str) -> Section:
         f"{prefix}hotspots",
         "Hotspots",
         [
-            table(made),
+            made,
             Paragraph(f"Copies and memsets besides these kernels: {duration(copies)} in all.", "note")
             if copies
             else None,
@@ -199,33 +197,32 @@ def _roofline(view: TraceView, prefix: str) -> Section:
     if held is None:
         return section(f"{prefix}roofline", "Roofline", [Paragraph(f"No roofline: {view.roofline_refusal}")])
     specs = [
-        Spec("work", "text", lambda row: row["row"].label),
-        Spec("kernels per step", "count", lambda row: row["row"].count),
-        Spec("measured", "time", lambda row: row["row"].measured_ns),
-        Spec("floor", "time", lambda row: row["row"].floor_ns),
-        Spec("headroom", "time", lambda row: row["row"].headroom_ns),
-        Spec("of roof", "share", lambda row: row["row"].roof_share),
+        Spec("work", "text", "label"),
+        Spec("kernels per step", "count", "count"),
+        Spec("measured", "time", "measured_ns"),
+        Spec("floor", "time", "floor_ns"),
+        Spec("headroom", "time", "headroom_ns"),
+        Spec("of roof", "share", "roof_share"),
         Spec(
             "limited by",
             "text",
-            lambda row: row["row"].bound if row["row"].plausible else "above its roof: implausible",
+            lambda row: row.bound if row.plausible else "above its roof: implausible",
         ),
-        Spec("FLOP per byte", "number", lambda row: row["row"].intensity),
-        Spec("GB/s", "number", lambda row: row["row"].gbps, 0),
-        Spec("TFLOP/s", "number", lambda row: row["row"].tflops),
+        Spec("FLOP per byte", "number", "intensity"),
+        Spec("GB/s", "number", "gbps", 0),
+        Spec("TFLOP/s", "number", "tflops"),
     ]
     reasons = [
-        Spec("work", "text", lambda row: row["row"].label),
-        Spec("kernels", "name", lambda row: row["row"].names[0] if row["row"].names else None),
-        Spec("rests on", "long", lambda row: "; ".join(row["row"].basis)),
+        Spec("work", "text", "label"),
+        Spec("kernels", "name", lambda row: row.names[0] if row.names else None),
+        Spec("rests on", "long", lambda row: "; ".join(row.basis)),
     ]
-    rows = [{"row": row} for row in held.rows]
-    why = table(build(f"{prefix}reasons", "Kinds of work, most time first", reasons, rows))
-    made = build(f"{prefix}roof", "Work per step against its roofs", specs, rows)
+    why = table(f"{prefix}reasons", "Kinds of work, most time first", reasons, held.rows)
+    made = table(f"{prefix}roof", "Work per step against its roofs", specs, held.rows)
     return section(
         f"{prefix}roofline",
         "Roofline",
-        [_roofline_plot(view, prefix), table(made), Folded("What each row rests on", (why,)) if why else None],
+        [_roofline_plot(view, prefix), made, Folded("What each row rests on", (why,)) if why else None],
     )
 
 
@@ -236,7 +233,7 @@ def _roofline_plot(view: TraceView, prefix: str) -> Part:
     except TraceError as error:
         return Paragraph(f"{error.reason[:1].upper()}{error.reason[1:]}.")
     description = "Roofline plot: speed over arithmetic intensity of each kind of work; the table below has the figures"
-    return PlotPart(plot(figure, f"{prefix}roofplot", description))
+    return plot(figure, f"{prefix}roofplot", description)
 
 
 def _idle(view: TraceView, prefix: str) -> Section:
@@ -250,14 +247,14 @@ def _idle(view: TraceView, prefix: str) -> Section:
         Spec("gaps", "count", "gaps"),
         Spec("total", "time", "total_ns"),
     ]
-    parts.append(table(build(f"{prefix}gaps", "Gaps by place and cause", specs, classes.to_dicts())))
+    parts.append(table(f"{prefix}gaps", "Gaps by place and cause", specs, classes.to_dicts()))
     host = [
         Spec("host event", "name", lambda row: row["name"] or "(no host event recorded)"),
         Spec("inside", "text", "inside"),
         Spec("where", "text", "place"),
         Spec("total", "time", "total_ns"),
     ]
-    doing = build(
+    doing = table(
         f"{prefix}host", "What the host did while the GPU waited for it", host, idle.host.to_dicts(), limit=MOST_HOST
     )
     ended = [
@@ -269,12 +266,10 @@ def _idle(view: TraceView, prefix: str) -> Section:
         Spec("total", "time", "total_ns"),
     ]
     rows = idle.by_kernel.to_dicts()
-    gaps = build(f"{prefix}ended", "Gaps by what ends them", ended, rows, limit=MOST_GAPS, filterable=True)
-    parts.append(table(doing))
-    if gaps.rows:
-        parts.append(
-            Folded(f"What ends the {plural(idle.gaps.height, 'gap')}", (part,)) if (part := table(gaps)) else None
-        )
+    gaps = table(f"{prefix}ended", "Gaps by what ends them", ended, rows, limit=MOST_GAPS, filterable=True)
+    parts.append(doing)
+    if gaps is not None:
+        parts.append(Folded(f"What ends the {plural(idle.gaps.height, 'gap')}", (gaps,)))
     return section(f"{prefix}idle", "Idle time and communication", parts, short="Idle")
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import (
-    emit_csv,
-    emit_json,
-    json_option,
-    refuse_both,
-    show_warnings,
-)
-from traceanalyzer.cli.plotting import plot_option_of, save_plot
+from traceanalyzer.cli.common import json_option, show_warnings
+from traceanalyzer.cli.forms import Form, forms_of
+from traceanalyzer.cli.forms import show as show_result
+from traceanalyzer.cli.plotting import plot_option_of
 
 if TYPE_CHECKING:
-    from traceanalyzer.serving.grouping import RunGroup
     from traceanalyzer.serving.utilisation import Utilisation
 
-csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV, every metric in its own unit.")
+form_options = forms_of(
+    json_option,
+    click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV, every metric in its own unit."),
+)
 plot_option = plot_option_of("Draw output tokens/s over concurrency")
 
 
@@ -38,33 +35,30 @@ def serving() -> None:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @plot_option
 @click.option("--utilisation", "logs", multiple=True, metavar="LOG", help="nvidia-smi, amd-smi or DCGM log to average.")
-@json_option
-@csv_option
-def show(paths: tuple[str, ...], plot: Path | None, logs: tuple[str, ...], as_json: bool, as_csv: bool) -> None:
+@form_options
+def show(paths: tuple[str, ...], plot: Path | None, logs: tuple[str, ...], form: Form) -> None:
     """Show results as a table over concurrencies, and check that their figures fit together."""
     from traceanalyzer.commands.serving import view
+    from traceanalyzer.commands.serving.plot import throughput_curves
     from traceanalyzer.serving.read import read
     from traceanalyzer.serving.result_checks import check, failed
     from traceanalyzer.serving.result_rows import show_columns, show_rows
     from traceanalyzer.serving.series import series
     from traceanalyzer.serving.utilisation import read_utilisation
-    from traceanalyzer.show.terminal import console
 
-    refuse_both(as_json, as_csv)
     given = read(paths)
     utilisation = {Path(log).name: read_utilisation(log) for log in logs}
     warnings = [*given.warnings, *(w for result in given.results for w in check(result)), *failed(given.results)]
     show_warnings(warnings)
     listed = series(given.results)
-    _save_curves(plot, {one.name: one.points for one in listed})
-    if as_json:
-        emit_json(view.show_document(listed, utilisation, warnings))
-    elif as_csv:
-        rows = show_rows(listed)
-        emit_csv(show_columns(rows), rows)
-    else:
-        screen = console()
-        screen.print(view.render_show(listed, utilisation, screen.width))
+    rows = show_rows(listed)
+    show_result(
+        form,
+        view.show_document(listed, utilisation, warnings),
+        csv=(show_columns(rows), rows),
+        render=lambda width: view.render_show(listed, utilisation, width),
+        plot=(plot, lambda: throughput_curves({one.name: one.points for one in listed})),
+    )
 
 
 @serving.command()
@@ -83,8 +77,7 @@ def show(paths: tuple[str, ...], plot: Path | None, logs: tuple[str, ...], as_js
     metavar="NAME=LOG",
     help="nvidia-smi, amd-smi or DCGM log to average; NAME is before, after or a layout.",
 )
-@json_option
-@csv_option
+@form_options
 def compare(
     sides: tuple[str, ...],
     select_before: tuple[str, ...],
@@ -93,20 +86,18 @@ def compare(
     reference: str | None,
     plot: Path | None,
     logs: tuple[str, ...],
-    as_json: bool,
-    as_csv: bool,
+    form: Form,
 ) -> None:
     """Compare two sides, each a file, a folder, a pattern or a list with commas.
 
     Runs are paired by concurrency (or request rate); runs of the same load are repetitions, whose scatter tells a real
     change from noise. Every metric knows whether higher or lower is better.
     """
-    refuse_both(as_json, as_csv)
     if layouts:
         if select_before or select_after:
             raise click.UsageError("--select-before and --select-after do not go with --layouts")
         named = _named(sides, "--layouts")
-        _compare_layouts(named, reference, plot, _utilisation(logs, tuple(named)), as_json=as_json, as_csv=as_csv)
+        _compare_layouts(named, reference, plot, _utilisation(logs, tuple(named)), form)
         return
     if reference is not None:
         raise click.UsageError("--reference goes with --layouts")
@@ -117,13 +108,13 @@ def compare(
     from dataclasses import replace
 
     from traceanalyzer.commands.serving import view
+    from traceanalyzer.commands.serving.plot import throughput_curves
     from traceanalyzer.declare import csv_columns
     from traceanalyzer.serving.comparison import compare as compare_sides
     from traceanalyzer.serving.comparison import document
     from traceanalyzer.serving.grouping import group, select
     from traceanalyzer.serving.read import read
     from traceanalyzer.serving.result import MetricChange
-    from traceanalyzer.show.terminal import console
 
     utilisation = _utilisation(logs, ("before", "after"))
     before, after = (read(side) for side in sides)
@@ -132,14 +123,13 @@ def compare(
     comparison = compare_sides(old, new)
     comparison = replace(comparison, warnings=(*before.warnings, *after.warnings, *comparison.warnings))
     show_warnings(comparison.warnings)
-    _save_curves(plot, {"before": group(old), "after": group(new)})
-    if as_json:
-        emit_json(document(comparison, utilisation))
-    elif as_csv:
-        emit_csv(csv_columns(MetricChange), comparison.changes)
-    else:
-        screen = console()
-        screen.print(view.render_comparison(comparison, utilisation, screen.width))
+    show_result(
+        form,
+        document(comparison, utilisation),
+        csv=(csv_columns(MetricChange), comparison.changes),
+        render=lambda width: view.render_comparison(comparison, utilisation, width),
+        plot=(plot, lambda: throughput_curves({"before": group(old), "after": group(new)})),
+    )
 
 
 def _compare_layouts(
@@ -147,19 +137,17 @@ def _compare_layouts(
     reference: str | None,
     plot: Path | None,
     utilisation: dict[str, Utilisation],
-    *,
-    as_json: bool,
-    as_csv: bool,
+    form: Form,
 ) -> None:
     from dataclasses import replace
 
     from traceanalyzer.commands.serving import layouts_view
     from traceanalyzer.commands.serving.layouts import compare_layouts
+    from traceanalyzer.commands.serving.plot import throughput_curves
     from traceanalyzer.commands.serving.result import LayoutRatio
     from traceanalyzer.declare import csv_columns
     from traceanalyzer.serving.grouping import group
     from traceanalyzer.serving.read import read
-    from traceanalyzer.show.terminal import console
 
     if len(named) < 2:
         raise click.UsageError("--layouts needs at least two NAME=PATH")
@@ -170,21 +158,13 @@ def _compare_layouts(
     odd = [warning for side in sides.values() for warning in side.warnings]
     compared = replace(compared, warnings=(*odd, *compared.warnings))
     show_warnings(compared.warnings)
-    _save_curves(plot, {name: group(side.results) for name, side in sides.items()})
-    if as_json:
-        emit_json(layouts_view.document(compared, utilisation))
-    elif as_csv:
-        emit_csv(csv_columns(LayoutRatio), compared.ratios)
-    else:
-        screen = console()
-        screen.print(layouts_view.render(compared, utilisation, screen.width))
-
-
-def _save_curves(plot: Path | None, groups: Mapping[str, Sequence[RunGroup]]) -> None:
-    if plot is not None:
-        from traceanalyzer.commands.serving.plot import throughput_curves
-
-        save_plot(throughput_curves(groups), plot)
+    show_result(
+        form,
+        layouts_view.document(compared, utilisation),
+        csv=(csv_columns(LayoutRatio), compared.ratios),
+        render=lambda width: layouts_view.render(compared, utilisation, width),
+        plot=(plot, lambda: throughput_curves({name: group(side.results) for name, side in sides.items()})),
+    )
 
 
 def _named(pairs: tuple[str, ...], option: str) -> dict[str, str]:

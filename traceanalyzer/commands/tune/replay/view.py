@@ -30,10 +30,10 @@ def document(replay: Replay) -> TuneReplayDocument:
 def render(replay: Replay) -> Group:
     """Return the verdict in sentences."""
     many = f" of {plural(replay.problems, 'problem')}" if replay.problems > 1 else ""
-    share = replay.evaluations / replay.space
+    share, seeds = percent(replay.evaluations / replay.space), plural(replay.seeds, "seed")
     lines = [
         f"{replay.space:,} configurations{many}, {replay.failed:,} of which failed",
-        f"{replay.evaluations:,} evaluations ({percent(share)} of the space) per search, {plural(replay.seeds, 'seed')}",
+        f"{replay.evaluations:,} evaluations ({share} of the space) per search, {seeds}",
         f"regret: median {_percent(replay.median_regret)}, 90th percentile {_percent(replay.p90_regret)}",
         f"random search with as many evaluations: median {_percent(replay.random_median_regret)}",
     ]
