@@ -91,12 +91,7 @@ def _watched_cutting(path: Path) -> tuple[int, int, int, list[Any]]:
 
 def _watched_decoding(windows: list[Any]) -> tuple[int, int, int, int, int]:
     """Return bytes of chunks, of joined args, of objects, of columns and of Parquet files."""
-    from traceanalyzer.read.decode import (
-        EVENTS,
-        EventWords,
-        _chunks,
-        decode_text,
-    )
+    from traceanalyzer.read.decode import EVENTS, EventWords, _chunks, decode_text
     from traceanalyzer.read.window import PartWriter
 
     chunks = args = objects = rows = 0

@@ -144,12 +144,7 @@ def _windows(path: Path) -> list[Any]:
 
 
 def _parse(path: Path, *, with_args: bool) -> Stage:
-    from traceanalyzer.read.decode import (
-        ARGS,
-        EVENTS,
-        _chunks,
-        _decode_args,
-    )
+    from traceanalyzer.read.decode import ARGS, EVENTS, _chunks, _decode_args
 
     windows = _windows(path)
 

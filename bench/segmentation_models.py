@@ -10,15 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from synthetic import (
-    BlockSpec,
-    DroppedKernel,
-    KernelSpec,
-    ModelSpec,
-    TraceSpec,
-    models,
-    variety,
-)
+from synthetic import BlockSpec, DroppedKernel, KernelSpec, ModelSpec, TraceSpec, models, variety
 from synthetic import catalogue as k
 from synthetic.random_specs import Limits, random_model
 from synthetic.spec import Role, Vendor

@@ -9,12 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bench.segmentation_models import Trial, trial
-from synthetic import (
-    SyntheticTrace,
-    TraceSpec,
-    generate,
-    write,
-)
+from synthetic import SyntheticTrace, TraceSpec, generate, write
 
 if TYPE_CHECKING:
     from traceanalyzer.segment import Segmentation

@@ -7,12 +7,7 @@ Needs nothing outside the standard library.
 
 from __future__ import annotations
 
-from synthetic.generate import (
-    SyntheticTrace,
-    encode,
-    generate,
-    write,
-)
+from synthetic.generate import SyntheticTrace, encode, generate, write
 from synthetic.spec import (
     ROLES,
     BlockSpec,
@@ -26,13 +21,7 @@ from synthetic.spec import (
     TraceSpec,
     decode_steps,
 )
-from synthetic.truth import (
-    BlockTruth,
-    DeviceEventTruth,
-    SectionTruth,
-    StepTruth,
-    Truth,
-)
+from synthetic.truth import BlockTruth, DeviceEventTruth, SectionTruth, StepTruth, Truth
 
 __all__ = [
     "ROLES",

@@ -6,15 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from synthetic.plan import StepPlan
-from synthetic.spec import (
-    ROLES,
-    Engine,
-    KernelSpec,
-    Launch,
-    ModelSpec,
-    TraceSpec,
-    Vendor,
-)
+from synthetic.spec import ROLES, Engine, KernelSpec, Launch, ModelSpec, TraceSpec, Vendor
 
 
 def check(spec: TraceSpec) -> None:

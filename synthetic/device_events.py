@@ -6,12 +6,7 @@ from typing import Any
 
 from synthetic.chrome import Event, complete
 from synthetic.devices import default_device
-from synthetic.spec import (
-    Category,
-    Dim,
-    KernelSpec,
-    TraceSpec,
-)
+from synthetic.spec import Category, Dim, KernelSpec, TraceSpec
 from synthetic.timeline import DeviceRecord, HostLaunch
 
 CUDA_CALLS = {

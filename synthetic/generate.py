@@ -15,12 +15,7 @@ from synthetic.checks import check
 from synthetic.layout import Laid, lay_out
 from synthetic.plan import PlannedBlock
 from synthetic.spec import StepSpec, TraceSpec
-from synthetic.timeline import (
-    DeviceRecord,
-    HostStep,
-    Timeline,
-    run,
-)
+from synthetic.timeline import DeviceRecord, HostStep, Timeline, run
 from synthetic.truth import (
     BlockTruth,
     DeviceEventTruth,

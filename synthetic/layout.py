@@ -7,23 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from synthetic.chrome import (
-    Event,
-    complete,
-    flow_end,
-    flow_start,
-    us,
-)
+from synthetic.chrome import Event, complete, flow_end, flow_start, us
 from synthetic.device_events import device_event, runtime_call
 from synthetic.frames import PythonFrame, python_frames
 from synthetic.header import header
 from synthetic.spec import TraceSpec
-from synthetic.timeline import (
-    DeviceRecord,
-    HostLaunch,
-    HostStep,
-    Timeline,
-)
+from synthetic.timeline import DeviceRecord, HostLaunch, HostStep, Timeline
 
 ANNOTATED_ENGINES = frozenset({"vllm", "vllm_detailed", "vllm_old", "sglang", "profiler_step"})
 NAME_OF_PROCESS = "VLLM::Worker"

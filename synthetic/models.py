@@ -10,16 +10,7 @@ from dataclasses import dataclass, replace
 
 from synthetic import catalogue as k
 from synthetic import devices
-from synthetic.spec import (
-    BlockSpec,
-    DeviceSpec,
-    KernelSpec,
-    ModelSpec,
-    StepSpec,
-    TraceSpec,
-    Vendor,
-    decode_steps,
-)
+from synthetic.spec import BlockSpec, DeviceSpec, KernelSpec, ModelSpec, StepSpec, TraceSpec, Vendor, decode_steps
 
 FIRST_NORM = ((k.ADD_NORM, k.NORM),)
 

@@ -6,14 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from synthetic.spec import (
-    KernelSpec,
-    Launch,
-    ModelSpec,
-    Section,
-    StepSpec,
-    TraceSpec,
-)
+from synthetic.spec import KernelSpec, Launch, ModelSpec, Section, StepSpec, TraceSpec
 
 
 @dataclass(frozen=True)

@@ -5,25 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from synthetic import catalogue as k
-from synthetic.models import (
-    FIRST_NORM,
-    LLAMA_8B,
-    Shape,
-    attention_part,
-    dense_block,
-    epilogue,
-    prologue,
-    resized,
-)
+from synthetic.models import FIRST_NORM, LLAMA_8B, Shape, attention_part, dense_block, epilogue, prologue, resized
 from synthetic.ranks_spec import CollectiveKind, JobSpec
 from synthetic.spec import BlockSpec, KernelSpec, ModelSpec
-from synthetic.variety import (
-    COMBINE,
-    DISPATCH,
-    MOE_ALIGN,
-    MOE_SUM,
-    MOE_TOPK,
-)
+from synthetic.variety import COMBINE, DISPATCH, MOE_ALIGN, MOE_SUM, MOE_TOPK
 
 SEND_RECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 NCCL_ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

@@ -8,19 +8,8 @@ from dataclasses import dataclass, field
 
 from synthetic.checks import check_places
 from synthetic.markers import step_label
-from synthetic.plan import (
-    PlannedBlock,
-    PlannedKernel,
-    PlannedLaunch,
-    StepPlan,
-    plan_step,
-)
-from synthetic.spec import (
-    ForeignKernel,
-    KernelSpec,
-    StepSpec,
-    TraceSpec,
-)
+from synthetic.plan import PlannedBlock, PlannedKernel, PlannedLaunch, StepPlan, plan_step
+from synthetic.spec import ForeignKernel, KernelSpec, StepSpec, TraceSpec
 
 STEP_PREPARATION_NS = 60_000
 OP_NS = 8_000

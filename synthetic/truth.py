@@ -6,12 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from synthetic.spec import (
-    Category,
-    Phase,
-    Role,
-    Section,
-)
+from synthetic.spec import Category, Phase, Role, Section
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,7 @@ from synthetic.models import (
     prologue,
     resized,
 )
-from synthetic.spec import (
-    BlockSpec,
-    KernelSpec,
-    ModelSpec,
-    TraceSpec,
-    decode_steps,
-)
+from synthetic.spec import BlockSpec, KernelSpec, ModelSpec, TraceSpec, decode_steps
 
 AITER_NORM = (
     "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256ELi16ELb{add}ELb0ELb1ELi1EEEvPT0_PT_PfS4_S4_S4_diiiiiiib"

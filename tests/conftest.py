@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from synthetic import (
-    TraceSpec,
-    Truth,
-    generate,
-    write,
-)
+from synthetic import TraceSpec, Truth, generate, write
 from tests.support.places import ROOT, SHARED
 from traceanalyzer.trace import Trace, open_traces
 

@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from traceanalyzer.problems import TraceError, TraceWarning
     from traceanalyzer.segment import Segmentation
     from traceanalyzer.segment.frames import blocks, steps
-    from traceanalyzer.trace import (
-        Trace,
-        TraceSet,
-        open_trace,
-        open_traces,
-    )
+    from traceanalyzer.trace import Trace, TraceSet, open_trace, open_traces
 
 __version__ = "0.1.0"
 

@@ -12,14 +12,7 @@ import polars as pl
 
 from traceanalyzer.notebook import facts_html
 from traceanalyzer.problems import TraceError, TraceWarning
-from traceanalyzer.read import (
-    Effort,
-    IngestResult,
-    Store,
-    TraceMetadata,
-    TraceSource,
-    ingest,
-)
+from traceanalyzer.read import Effort, IngestResult, Store, TraceMetadata, TraceSource, ingest
 from traceanalyzer.read.derived import Derived
 from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
 from traceanalyzer.read.rank_of_file import missing_ranks, world_size

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from docs.generate.markdown import figure, join, note, table
-from traceanalyzer.model import (
-    ModelError,
-    known_names,
-    kv_bytes_per_token,
-    named,
-    parameters,
-)
+from traceanalyzer.model import ModelError, known_names, kv_bytes_per_token, named, parameters
 from traceanalyzer.model.architecture import Architecture
 from traceanalyzer.model.known import KNOWN
 

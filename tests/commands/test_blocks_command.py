@@ -12,12 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from synthetic import (
-    TraceSpec,
-    generate,
-    models,
-    write,
-)
+from synthetic import TraceSpec, generate, models, write
 from tests.support.architectures import ARCHITECTURES
 from tests.support.hand_written_recording import Recording
 from tests.support.places import CASES

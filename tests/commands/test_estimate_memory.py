@@ -19,13 +19,7 @@ from traceanalyzer.commands.estimate.memory_fit import (
 )
 from traceanalyzer.commands.estimate.parallel import layout
 from traceanalyzer.hardware import find_gpu
-from traceanalyzer.model import (
-    Parallel,
-    architecture_of,
-    kv_bytes_per_token,
-    load,
-    parameters,
-)
+from traceanalyzer.model import Parallel, architecture_of, kv_bytes_per_token, load, parameters
 from traceanalyzer.model.parameters import tensors
 
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyzer.commands.estimate.validation import (
-    TPOT_RANGE,
-    TTFT_LOW,
-    Checked,
-    check,
-    mean_error,
-    measurements,
-)
+from traceanalyzer.commands.estimate.validation import TPOT_RANGE, TTFT_LOW, Checked, check, mean_error, measurements
 
 
 @pytest.fixture(scope="module")

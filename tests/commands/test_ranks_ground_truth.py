@@ -13,13 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from synthetic.ranks import (
-    CollectiveTruth,
-    JobSpec,
-    Straggler,
-    generate_job,
-    write_job,
-)
+from synthetic.ranks import CollectiveTruth, JobSpec, Straggler, generate_job, write_job
 from traceanalyzer.commands.ranks.compute import RankComparison, compare
 from traceanalyzer.commands.ranks.rank_findings import findings
 from traceanalyzer.trace import open_traces

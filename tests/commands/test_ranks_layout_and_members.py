@@ -10,12 +10,7 @@ from typing import Any
 
 import pytest
 
-from synthetic.ranks import (
-    JobSpec,
-    SyntheticJob,
-    generate_job,
-    write_job,
-)
+from synthetic.ranks import JobSpec, SyntheticJob, generate_job, write_job
 from tests.support.places import CASES
 from traceanalyzer.commands.ranks.compute import compare, warnings_of_job
 from traceanalyzer.commands.report.gather import gather_ranks

@@ -13,12 +13,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from synthetic.ranks import (
-    JobSpec,
-    Straggler,
-    generate_job,
-    write_job,
-)
+from synthetic.ranks import JobSpec, Straggler, generate_job, write_job
 from traceanalyzer.cli.main import cli
 from traceanalyzer.commands.ranks.compute import RankComparison, compare
 from traceanalyzer.commands.ranks.rank_findings import findings, layout_words

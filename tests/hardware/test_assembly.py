@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyzer.hardware.assembly import (
-    amd_kind,
-    read_amdgcn,
-    read_sass,
-    sass_kind,
-)
+from traceanalyzer.hardware.assembly import amd_kind, read_amdgcn, read_sass, sass_kind
 from traceanalyzer.hardware.cubin import CubinKernel
 
 AMDGCN = """

@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.places import FACTS
-from traceanalyzer.hardware import (
-    HardwareError,
-    find_gpu,
-    known_gpus,
-    read_gpus,
-    roofs,
-)
+from traceanalyzer.hardware import HardwareError, find_gpu, known_gpus, read_gpus, roofs
 from traceanalyzer.hardware.lookup import words
 
 

@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceanalyzer.kernels.problem import Problem
-from traceanalyzer.kernels.routing import (
-    draw_experts,
-    expected_tiles,
-    route,
-    tile_bound,
-    tile_tables,
-)
+from traceanalyzer.kernels.routing import draw_experts, expected_tiles, route, tile_bound, tile_tables
 
 
 @pytest.mark.parametrize("draw", ["uniform", "skewed"])

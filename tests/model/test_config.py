@@ -10,16 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.model import (
-    ModelError,
-    architecture_of,
-    decode_step,
-    load,
-    named,
-    ops,
-    parameters,
-    read_config,
-)
+from traceanalyzer.model import ModelError, architecture_of, decode_step, load, named, ops, parameters, read_config
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",

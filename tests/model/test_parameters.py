@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyzer.model import (
-    kv_bytes,
-    kv_bytes_per_token,
-    named,
-    parameters,
-    state_bytes,
-    with_formats,
-)
+from traceanalyzer.model import kv_bytes, kv_bytes_per_token, named, parameters, state_bytes, with_formats
 from traceanalyzer.model.formats import FORMATS
 
 BILLIONS = {

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyzer.model import (
-    TraceFacts,
-    architecture_of,
-    candidates,
-    named,
-    recognise_model,
-)
+from traceanalyzer.model import TraceFacts, architecture_of, candidates, named, recognise_model
 
 GPT_OSS = TraceFacts(layers=24, moe=True, period=2, weight_formats=frozenset({"mxfp4"}))
 

@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.model import (
-    ModelError,
-    Parallel,
-    decode_step,
-    from_lengths,
-    from_marker,
-    from_sums,
-)
+from traceanalyzer.model import ModelError, Parallel, decode_step, from_lengths, from_marker, from_sums
 from traceanalyzer.model.workload import chunk_pairs, full_pairs, window_pairs
 
 

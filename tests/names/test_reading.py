@@ -10,14 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceanalyzer.declare import plain
-from traceanalyzer.names import (
-    KernelName,
-    normalise,
-    parse,
-    parse_many,
-    role_hint,
-    short_name,
-)
+from traceanalyzer.names import KernelName, normalise, parse, parse_many, role_hint, short_name
 from traceanalyzer.names.kernel_name import FAMILIES, KINDS
 
 ROLES = {

@@ -9,12 +9,7 @@ import pytest
 from tests.support.places import ROOT
 from traceanalyzer.names import parse, role_hint
 from traceanalyzer.names.cpp_text import NameView
-from traceanalyzer.names.kernel_name import (
-    FAMILIES,
-    FAMILY_OF_KIND,
-    KINDS,
-    ROLE_OF_KIND,
-)
+from traceanalyzer.names.kernel_name import FAMILIES, FAMILY_OF_KIND, KINDS, ROLE_OF_KIND
 from traceanalyzer.names.registry import Scheme, register, schemes
 
 CUTE = "cute::tuple<cute::C<{}>, cute::C<{}>, cute::C<{}> >"

@@ -21,12 +21,7 @@ from click.testing import CliRunner
 
 from tests.support.places import ROOT
 from traceanalyzer.cli.main import cli
-from traceanalyzer.hardware import (
-    find_gpu,
-    gpus,
-    known_gpus,
-    roofs,
-)
+from traceanalyzer.hardware import find_gpu, gpus, known_gpus, roofs
 from traceanalyzer.model import known, named, parameters
 from traceanalyzer.names import parse, registry
 from traceanalyzer.names import parsing as reading

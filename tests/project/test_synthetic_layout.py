@@ -10,13 +10,7 @@ from typing import Any
 
 import pytest
 
-from synthetic import (
-    TraceSpec,
-    decode_steps,
-    encode,
-    generate,
-    write,
-)
+from synthetic import TraceSpec, decode_steps, encode, generate, write
 from synthetic.models import gptoss_20b_decode, llama_dense
 from traceanalyzer.problems import TraceError
 

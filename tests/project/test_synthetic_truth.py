@@ -13,12 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synthetic import (
-    ROLES,
-    SyntheticTrace,
-    TraceSpec,
-    generate,
-)
+from synthetic import ROLES, SyntheticTrace, TraceSpec, generate
 from synthetic.catalogue import H100, NORM, RESIDUAL_ADD
 from synthetic.models import gptoss_20b_decode, llama_decode
 from synthetic.random_specs import Limits, random_model

@@ -13,23 +13,12 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from synthetic import (
-    TraceSpec,
-    decode_steps,
-    generate,
-    write,
-)
+from synthetic import TraceSpec, decode_steps, generate, write
 from synthetic.models import llama_dense
 from traceanalyzer.cli.main import cli
 from traceanalyzer.read.derived import SUFFIX, Derived
-from traceanalyzer.segment import (
-    Segmentation,
-    segment,
-    segmentation,
-)
-from traceanalyzer.segment import (
-    segmentation_cache as kept,
-)
+from traceanalyzer.segment import Segmentation, segment, segmentation
+from traceanalyzer.segment import segmentation_cache as kept
 from traceanalyzer.trace import Trace, open_trace, open_traces
 
 

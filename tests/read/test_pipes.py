@@ -17,16 +17,8 @@ from tests.support.archives import of_rank, tarred, zipped
 from tests.support.places import CASES
 from tests.support.stores import codes, kernels
 from traceanalyzer.problems import TraceError
-from traceanalyzer.read import (
-    IngestResult,
-    Store,
-    ingest,
-    inputs,
-    pipes,
-)
-from traceanalyzer.read import (
-    replay_buffer as kept,
-)
+from traceanalyzer.read import IngestResult, Store, ingest, inputs, pipes
+from traceanalyzer.read import replay_buffer as kept
 
 Piped = Callable[..., IngestResult]
 

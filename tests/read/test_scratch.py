@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 
 from traceanalyzer.read import scratch
-from traceanalyzer.read.scratch import (
-    LOCK_FILE,
-    PREFIX,
-    Scratch,
-    remove_stale,
-)
+from traceanalyzer.read.scratch import LOCK_FILE, PREFIX, Scratch, remove_stale
 
 HOLD = "import sys, os; from pathlib import Path; from traceanalyzer.read.scratch import Scratch; "
 

@@ -17,14 +17,8 @@ from polars.testing import assert_frame_equal
 from tests.support.stores import codes
 from traceanalyzer import workers
 from traceanalyzer.problems import TraceError
-from traceanalyzer.read import (
-    Store,
-    ingest,
-    pool,
-)
-from traceanalyzer.read import (
-    streaming as reading,
-)
+from traceanalyzer.read import Store, ingest, pool
+from traceanalyzer.read import streaming as reading
 from traceanalyzer.read.trace_text import Window
 
 

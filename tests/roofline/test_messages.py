@@ -14,12 +14,7 @@ from synthetic import TraceSpec, decode_steps, generate
 from synthetic.models import llama_dense
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import named
-from traceanalyzer.roofline import (
-    Request,
-    Roofline,
-    Row,
-    roofline,
-)
+from traceanalyzer.roofline import Request, Roofline, Row, roofline
 from traceanalyzer.trace import open_traces
 
 LAYERS, BATCH, RANKS = 32, 8, 2

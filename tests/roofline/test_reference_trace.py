@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 from traceanalyzer.model import named
-from traceanalyzer.roofline import (
-    Request,
-    Roofline,
-    Row,
-    roofline,
-)
+from traceanalyzer.roofline import Request, Roofline, Row, roofline
 from traceanalyzer.roofline.workloads import Stated
 from traceanalyzer.trace import Trace, open_traces
 from traceanalyzer.wording import duration_us

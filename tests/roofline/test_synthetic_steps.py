@@ -15,15 +15,7 @@ from traceanalyzer.commands.hotspots.compute import hotspots
 from traceanalyzer.commands.hotspots.headroom import by_headroom
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import named
-from traceanalyzer.roofline import (
-    Request,
-    Roofline,
-    RooflineError,
-    Row,
-    parse_assumption,
-    roofline,
-    what_if,
-)
+from traceanalyzer.roofline import Request, Roofline, RooflineError, Row, parse_assumption, roofline, what_if
 from traceanalyzer.roofline.bounds import bounds_by
 from traceanalyzer.roofline.ceilings import default_ceilings
 from traceanalyzer.roofline.roofline_findings import with_findings

@@ -7,12 +7,7 @@ import pytest
 
 from traceanalyzer.commands.hotspots.compute import hotspots
 from traceanalyzer.problems import TraceError
-from traceanalyzer.roofline.triton_cache import (
-    compiled_kernels,
-    match,
-    read_triton_cache,
-    spill_findings,
-)
+from traceanalyzer.roofline.triton_cache import compiled_kernels, match, read_triton_cache, spill_findings
 from traceanalyzer.trace import open_traces
 
 TTIR = (

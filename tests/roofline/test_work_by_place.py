@@ -6,28 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from synthetic import (
-    BlockSpec,
-    KernelSpec,
-    ModelSpec,
-    StepSpec,
-    TraceSpec,
-    Truth,
-    catalogue,
-    decode_steps,
-)
-from traceanalyzer.model import (
-    decode_step,
-    from_sums,
-    named,
-    ops,
-)
-from traceanalyzer.roofline import (
-    Request,
-    Roofline,
-    Row,
-    roofline,
-)
+from synthetic import BlockSpec, KernelSpec, ModelSpec, StepSpec, TraceSpec, Truth, catalogue, decode_steps
+from traceanalyzer.model import decode_step, from_sums, named, ops
+from traceanalyzer.roofline import Request, Roofline, Row, roofline
 from traceanalyzer.trace import Trace
 
 Open = Callable[..., tuple[Trace, Truth]]

@@ -8,14 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synthetic import (
-    DroppedKernel,
-    TraceSpec,
-    generate,
-    models,
-    variety,
-    write,
-)
+from synthetic import DroppedKernel, TraceSpec, generate, models, variety, write
 from tests.support.segment_faults import faults
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.consensus import consult

@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synthetic import (
-    DroppedKernel,
-    ForeignKernel,
-    TraceSpec,
-    generate,
-    models,
-    write,
-)
+from synthetic import DroppedKernel, ForeignKernel, TraceSpec, generate, models, write
 from synthetic import catalogue as k
 from synthetic.spec import Launch
 from tests.support.segment_faults import faults

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synthetic import (
-    TraceSpec,
-    generate,
-    models,
-    variety,
-    write,
-)
+from synthetic import TraceSpec, generate, models, variety, write
 from tests.support.segment_faults import faults
 from traceanalyzer.segment import segment
 from traceanalyzer.trace import open_traces

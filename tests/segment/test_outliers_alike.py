@@ -7,15 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from synthetic import (
-    BlockSpec,
-    ModelSpec,
-    StepSpec,
-    TraceSpec,
-    Truth,
-    decode_steps,
-    models,
-)
+from synthetic import BlockSpec, ModelSpec, StepSpec, TraceSpec, Truth, decode_steps, models
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.outliers import Outlier, find_outliers, too_few
 from traceanalyzer.trace import Trace

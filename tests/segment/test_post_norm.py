@@ -9,15 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from synthetic import (
-    BlockSpec,
-    KernelSpec,
-    ModelSpec,
-    TraceSpec,
-    decode_steps,
-    generate,
-    write,
-)
+from synthetic import BlockSpec, KernelSpec, ModelSpec, TraceSpec, decode_steps, generate, write
 from tests.support.architectures import (
     ADD,
     ARGMAX,

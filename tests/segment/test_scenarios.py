@@ -8,15 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from synthetic import (
-    DroppedKernel,
-    Hole,
-    StepSpec,
-    TraceSpec,
-    generate,
-    models,
-    write,
-)
+from synthetic import DroppedKernel, Hole, StepSpec, TraceSpec, generate, models, write
 from tests.support.segment_faults import faults
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.trace import open_traces

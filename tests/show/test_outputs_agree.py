@@ -14,12 +14,7 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.wording import (
-    bounded,
-    duration_us,
-    percent,
-    signed,
-)
+from traceanalyzer.wording import bounded, duration_us, percent, signed
 
 Run = Callable[..., Any]
 Pages = Callable[..., Path]

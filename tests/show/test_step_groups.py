@@ -7,14 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from synthetic import (
-    BlockSpec,
-    ModelSpec,
-    TraceSpec,
-    Truth,
-    decode_steps,
-    models,
-)
+from synthetic import BlockSpec, ModelSpec, TraceSpec, Truth, decode_steps, models
 from traceanalyzer.commands.blocks.plot import block_strip
 from traceanalyzer.commands.blocks.view import document
 from traceanalyzer.commands.export.formats.tracks import tracks_of

@@ -11,12 +11,7 @@ import os
 import random
 import time
 
-from traceanalyzer.commands.tune.measure.measuring import (
-    Description,
-    MeasuringTask,
-    Session,
-    WrongResultError,
-)
+from traceanalyzer.commands.tune.measure.measuring import Description, MeasuringTask, Session, WrongResultError
 
 MS = {16: 1.0, 32: 1.2, 64: 1.005, 128: 3.0}
 DRIFT = 1.01

@@ -9,12 +9,7 @@ from pathlib import Path
 from tests.support.places import ROOT
 from traceanalyzer.commands.tune.measure.bench import MeasuringBench, open_bench, start_worker
 from traceanalyzer.commands.tune.measure.journal import Journal
-from traceanalyzer.commands.tune.run.compute import (
-    Job,
-    JobOutcome,
-    Settings,
-    measure,
-)
+from traceanalyzer.commands.tune.run.compute import Job, JobOutcome, Settings, measure
 from traceanalyzer.kernels.problem import Config, Problem
 
 PROBLEM = Problem(16, 256, 256)

@@ -24,12 +24,7 @@ import pytest
 from tests.support.places import ROOT
 from traceanalyzer.commands.tune.export.patch import find_opt_flags, make_patch
 from traceanalyzer.commands.tune.export.plugin import plugin_files, write_plugin
-from traceanalyzer.commands.tune.export.vllm_moe import (
-    MoeFile,
-    file_name,
-    moe_document,
-    write_moe_file,
-)
+from traceanalyzer.commands.tune.export.vllm_moe import MoeFile, file_name, moe_document, write_moe_file
 from traceanalyzer.commands.tune.formats import read_sweep
 from traceanalyzer.commands.tune.policy.compute import Policy, make_policy
 

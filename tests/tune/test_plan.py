@@ -11,12 +11,7 @@ from typing import Any
 import pytest
 
 from synthetic import TraceSpec, decode_steps
-from synthetic.models import (
-    DEVICE_OF_VENDOR,
-    gptoss_20b,
-    gptoss_20b_decode,
-    llama_decode,
-)
+from synthetic.models import DEVICE_OF_VENDOR, gptoss_20b, gptoss_20b_decode, llama_decode
 from tests.support.plan_traces import MOE_CONFIG, fused_moe, opened, renamed
 from traceanalyzer.commands.tune.plan.candidates import LEAST_WORTH
 from traceanalyzer.commands.tune.plan.compute import Plan, plan

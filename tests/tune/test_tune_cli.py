@@ -13,12 +13,7 @@ from click.testing import CliRunner, Result
 
 from traceanalyzer.cli.main import cli
 from traceanalyzer.commands.tune.formats import read_sweep
-from traceanalyzer.commands.tune.spec_text import (
-    parse_axes,
-    parse_config,
-    parse_counts,
-    parse_problem,
-)
+from traceanalyzer.commands.tune.spec_text import parse_axes, parse_config, parse_counts, parse_problem
 
 
 def tune(*arguments: str) -> Result:

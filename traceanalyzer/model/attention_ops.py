@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from traceanalyzer.model.architecture import (
-    RECURRENT,
-    Layer,
-    Mixer,
-    Mla,
-)
+from traceanalyzer.model.architecture import RECURRENT, Layer, Mixer, Mla
 from traceanalyzer.model.model_step import Step
 from traceanalyzer.model.op import Op
 from traceanalyzer.model.workload import Attended, Group

@@ -8,21 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from traceanalyzer.model.architecture import (
-    RECURRENT,
-    Architecture,
-    Layer,
-    Mla,
-    ModelError,
-    Moe,
-)
+from traceanalyzer.model.architecture import RECURRENT, Architecture, Layer, Mla, ModelError, Moe
 from traceanalyzer.model.config_keys import Keys
-from traceanalyzer.model.families import (
-    DEFAULTS,
-    FAMILIES,
-    LLAMA,
-    Family,
-)
+from traceanalyzer.model.families import DEFAULTS, FAMILIES, LLAMA, Family
 from traceanalyzer.model.formats import BF16, format_named
 from traceanalyzer.model.layers import ATTENTION_WORDS, EXPERT_KEYS, layers_of
 from traceanalyzer.model.mixers import mixer_of

@@ -6,12 +6,7 @@ from dataclasses import replace
 
 from traceanalyzer.model.architecture import Architecture, Layer, ModelError
 from traceanalyzer.model.attention_ops import attention_ops
-from traceanalyzer.model.collective_ops import (
-    after_part,
-    collective,
-    expert_exchange,
-    stage_border,
-)
+from traceanalyzer.model.collective_ops import after_part, collective, expert_exchange, stage_border
 from traceanalyzer.model.expert_routing import Routing
 from traceanalyzer.model.ffn_ops import ffn_ops
 from traceanalyzer.model.model_step import FP32_BYTES, Execution, Step

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traceanalyzer.model.architecture import (
-    RECURRENT,
-    SOFTMAX_ATTENTION,
-    Architecture,
-    Layer,
-    Mixer,
-    Mla,
-    Moe,
-)
+from traceanalyzer.model.architecture import RECURRENT, SOFTMAX_ATTENTION, Architecture, Layer, Mixer, Mla, Moe
 from traceanalyzer.model.formats import BF16, Format
 
 

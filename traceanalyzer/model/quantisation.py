@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceanalyzer.model.architecture import ModelError, Weights
-from traceanalyzer.model.formats import (
-    FORMATS,
-    Format,
-    format_named,
-    int4,
-)
+from traceanalyzer.model.formats import FORMATS, Format, format_named, int4
 
 PROBES = {
     "attention": "model.layers.0.self_attn.o_proj",

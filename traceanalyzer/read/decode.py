@@ -17,12 +17,7 @@ from msgspec.structs import astuple
 
 from traceanalyzer.read import typed_columns as columns
 from traceanalyzer.read.dictionary import Dictionary, EventLabels
-from traceanalyzer.read.event_schema import (
-    DEVICE_CATEGORIES,
-    EVENT_SCHEMA,
-    group_of,
-    today,
-)
+from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, EVENT_SCHEMA, group_of, today
 from traceanalyzer.read.event_struct import (
     ARGS_OF_GROUP,
     EXTRA_KEYS,

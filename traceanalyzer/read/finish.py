@@ -19,12 +19,7 @@ from traceanalyzer.read.rank_of_file import placement
 from traceanalyzer.read.sanitize import implausible_durations, stray_times
 from traceanalyzer.read.store import Store, events_in, position
 from traceanalyzer.read.trace_text import TraceText, Window
-from traceanalyzer.read.window import (
-    PartWriter,
-    Place,
-    WindowDecoder,
-    WindowReport,
-)
+from traceanalyzer.read.window import PartWriter, Place, WindowDecoder, WindowReport
 
 PAIRS = "pairs"
 DAMAGE = frozenset({"truncated", "damaged_compression", "unreadable_events"})

@@ -10,18 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from traceanalyzer.problems import TraceError, TraceWarning
-from traceanalyzer.read import (
-    inputs,
-    pipes,
-    remote,
-)
-from traceanalyzer.read.cache import (
-    Cache,
-    Entry,
-    Loaded,
-    load_entry,
-    write_entry,
-)
+from traceanalyzer.read import inputs, pipes, remote
+from traceanalyzer.read.cache import Cache, Entry, Loaded, load_entry, write_entry
 from traceanalyzer.read.container import Plain
 from traceanalyzer.read.failures import named_in_errors
 from traceanalyzer.read.input_path import InputPath, input_path, named_twice, size_of

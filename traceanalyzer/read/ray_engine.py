@@ -19,10 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from traceanalyzer.problems import TraceError, TraceWarning
-from traceanalyzer.read import (
-    inputs,
-    remote,
-)
+from traceanalyzer.read import inputs, remote
 from traceanalyzer.read.ingest import (
     Effort,
     IngestResult,

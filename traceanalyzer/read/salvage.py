@@ -15,13 +15,7 @@ from typing import Any
 
 import msgspec
 
-from traceanalyzer.read.event_struct import (
-    ARG_KEYS,
-    EXTRA_KEYS,
-    RAW_ARGS,
-    Event,
-    ExactEvent,
-)
+from traceanalyzer.read.event_struct import ARG_KEYS, EXTRA_KEYS, RAW_ARGS, Event, ExactEvent
 from traceanalyzer.read.json_borders import EVENT_BOUNDARY, closing
 from traceanalyzer.read.loose_json import whole_characters
 

@@ -10,12 +10,7 @@ import msgspec
 import polars as pl
 
 from traceanalyzer.problems import TraceError
-from traceanalyzer.read.event_schema import (
-    EVENT_SCHEMA,
-    GROUPS,
-    SCHEMA_VERSION,
-    group_of,
-)
+from traceanalyzer.read.event_schema import EVENT_SCHEMA, GROUPS, SCHEMA_VERSION, group_of
 from traceanalyzer.read.metadata import TraceMetadata
 from traceanalyzer.read.scratch import check_readable
 from traceanalyzer.read.window import INDEX_BITS

@@ -13,18 +13,9 @@ from typing import Any
 
 import msgspec
 
-from traceanalyzer.read.json_borders import (
-    EVENT_BOUNDARY,
-    LOOKAHEAD,
-    border_like,
-    list_end,
-)
+from traceanalyzer.read.json_borders import EVENT_BOUNDARY, LOOKAHEAD, border_like, list_end
 from traceanalyzer.read.loose_json import loose_value
-from traceanalyzer.read.text_stream import (
-    TextDamaged,
-    TextEnded,
-    TextStream,
-)
+from traceanalyzer.read.text_stream import TextDamaged, TextEnded, TextStream
 
 MAX_EVENT_BYTES = 64 << 20
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*\[')

@@ -12,14 +12,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from traceanalyzer.read.decode import (
-    Decoded,
-    EventWords,
-    as_list,
-    build,
-    decode_events,
-    decode_text,
-)
+from traceanalyzer.read.decode import Decoded, EventWords, as_list, build, decode_events, decode_text
 from traceanalyzer.read.event_schema import EVENT_SCHEMA
 from traceanalyzer.read.json_borders import list_end
 from traceanalyzer.read.salvage import Salvaged, salvage

@@ -14,13 +14,7 @@ import polars as pl
 from traceanalyzer.segment.alignment import begins
 from traceanalyzer.segment.anchors import find_anchors
 from traceanalyzer.segment.steps import StepEvents
-from traceanalyzer.segment.tokens import (
-    EMBED,
-    MIXER,
-    SAMPLE,
-    IntArray,
-    KernelVocabulary,
-)
+from traceanalyzer.segment.tokens import EMBED, MIXER, SAMPLE, IntArray, KernelVocabulary
 
 _COMMON = 0.6
 """An index or embedding kernel as frequent as this share of the anchors belongs to the blocks."""

@@ -15,16 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from traceanalyzer.segment.cut import Cut, cut_from_spans
-from traceanalyzer.segment.tokens import (
-    EMBED,
-    GEMM,
-    NORM,
-    OTHER,
-    SAMPLE,
-    VIEW,
-    IntArray,
-    KernelVocabulary,
-)
+from traceanalyzer.segment.tokens import EMBED, GEMM, NORM, OTHER, SAMPLE, VIEW, IntArray, KernelVocabulary
 
 LEAST_TABLES = 3
 """Tables that an encoder of pairs of texts sums: tokens, positions, segments. Decoders have at most two."""

@@ -9,14 +9,7 @@ import numpy as np
 from traceanalyzer.segment.block_borders import StepLayout, matching_end
 from traceanalyzer.segment.confidence import rate
 from traceanalyzer.segment.cut import Cut, cut_from_spans, no_blocks
-from traceanalyzer.segment.tokens import (
-    COMM,
-    EXPERT,
-    GEMM,
-    NORM,
-    IntArray,
-    KernelVocabulary,
-)
+from traceanalyzer.segment.tokens import COMM, EXPERT, GEMM, NORM, IntArray, KernelVocabulary
 
 _LEAST_SIMILAR = 0.75
 """Share of their distinct kernels that neighbouring blocks must have in common. Chosen, not fitted."""

@@ -46,12 +46,7 @@ from traceanalyzer.segment.tokens import (
     KernelVocabulary,
     encode,
 )
-from traceanalyzer.segment.truncated import (
-    MOST_TRIED,
-    Peer,
-    is_beginning,
-    truncate,
-)
+from traceanalyzer.segment.truncated import MOST_TRIED, Peer, is_beginning, truncate
 from traceanalyzer.segment.variants import VariantLabels, tell_apart
 from traceanalyzer.trace import Trace
 

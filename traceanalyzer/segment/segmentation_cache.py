@@ -10,12 +10,7 @@ import msgspec
 import polars as pl
 
 from traceanalyzer.problems import TraceWarning
-from traceanalyzer.segment.segmentation_result import (
-    BLOCK_SCHEMA,
-    PLACEMENT_SCHEMA,
-    STEP_SCHEMA,
-    Segmentation,
-)
+from traceanalyzer.segment.segmentation_result import BLOCK_SCHEMA, PLACEMENT_SCHEMA, STEP_SCHEMA, Segmentation
 from traceanalyzer.trace import Trace
 
 _NAME = "segmentation"

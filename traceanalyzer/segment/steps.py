@@ -8,13 +8,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from traceanalyzer.segment.markers import (
-    ANNOTATION_PATTERN,
-    PYTHON_PATTERN,
-    Marker,
-    python_rank,
-    read_marker,
-)
+from traceanalyzer.segment.markers import ANNOTATION_PATTERN, PYTHON_PATTERN, Marker, python_rank, read_marker
 from traceanalyzer.segment.tokens import BoolArray, IntArray
 from traceanalyzer.trace import Trace
 

@@ -8,16 +8,7 @@ import numpy as np
 
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.cut import Cut
-from traceanalyzer.segment.tokens import (
-    COMM,
-    EXPERT,
-    GEMM,
-    MIXER,
-    NORM,
-    ByteArray,
-    IntArray,
-    KernelVocabulary,
-)
+from traceanalyzer.segment.tokens import COMM, EXPERT, GEMM, MIXER, NORM, ByteArray, IntArray, KernelVocabulary
 
 _LEAST_OVERLAP = 0.3
 """Share of a stream's kernels that must run while the other stream's do; a path that hops has next to none.

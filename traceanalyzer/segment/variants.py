@@ -10,15 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.segment.tokens import (
-    COMBINE,
-    EXPERT,
-    MIXER,
-    ROUTE,
-    BoolArray,
-    IntArray,
-    KernelVocabulary,
-)
+from traceanalyzer.segment.tokens import COMBINE, EXPERT, MIXER, ROUTE, BoolArray, IntArray, KernelVocabulary
 
 Content: TypeAlias = "tuple[tuple[int, int], ...]"
 """Tokens of a block and how often it has each, by token."""

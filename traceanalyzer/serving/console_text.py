@@ -8,12 +8,7 @@ from typing import Any
 
 from traceanalyzer.serving.metrics import column
 from traceanalyzer.serving.records import half_unit
-from traceanalyzer.serving.serving_result import (
-    UNLIMITED,
-    ServingResult,
-    Setting,
-    as_number,
-)
+from traceanalyzer.serving.serving_result import UNLIMITED, ServingResult, Setting, as_number
 
 TITLE = re.compile(r"=+ *Serving Benchmark Result *=+")
 END = re.compile(r"={20,}\s*$")

@@ -6,12 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from traceanalyzer.problems import TraceError
-from traceanalyzer.serving.serving_result import (
-    UNLIMITED,
-    Load,
-    ServingResult,
-    Setting,
-)
+from traceanalyzer.serving.serving_result import UNLIMITED, Load, ServingResult, Setting
 
 LOAD_SETTINGS = ("max_concurrency", "request_rate")
 SIDES = ("before", "after")

@@ -7,20 +7,8 @@ from collections.abc import Mapping
 from statistics import fmean, median
 from typing import Any
 
-from traceanalyzer.serving.metrics import (
-    canonical,
-    column,
-    direction,
-    is_fact,
-)
-from traceanalyzer.serving.serving_result import (
-    UNLIMITED,
-    Kind,
-    PerRequest,
-    ServingResult,
-    Setting,
-    as_number,
-)
+from traceanalyzer.serving.metrics import canonical, column, direction, is_fact
+from traceanalyzer.serving.serving_result import UNLIMITED, Kind, PerRequest, ServingResult, Setting, as_number
 
 KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ("serve", ("request_throughput", "output_throughput", "mean_ttft_ms", "mean_tpot_ms", "mean_e2el_ms")),

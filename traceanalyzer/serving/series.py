@@ -6,12 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from traceanalyzer.serving.grouping import (
-    LOAD_SETTINGS,
-    RunGroup,
-    group,
-    shown,
-)
+from traceanalyzer.serving.grouping import LOAD_SETTINGS, RunGroup, group, shown
 from traceanalyzer.serving.serving_result import ServingResult, Setting
 
 # Configurations that differ in more settings than this are named after their files.

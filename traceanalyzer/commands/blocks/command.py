@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import (
-    open_inputs,
-    paths_argument,
-    rank_option,
-    show_warnings,
-    warnings_of,
-)
+from traceanalyzer.cli.common import open_inputs, paths_argument, rank_option, show_warnings, warnings_of
 from traceanalyzer.cli.forms import Form, form_options, show
 from traceanalyzer.cli.plotting import plot_option, save_plot
 from traceanalyzer.words import PHASES

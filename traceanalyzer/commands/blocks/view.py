@@ -24,20 +24,10 @@ from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.names import short_name
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import Segmentation
-from traceanalyzer.segment.outliers import (
-    Outlier,
-    TooFew,
-    find_outliers,
-    too_few,
-)
+from traceanalyzer.segment.outliers import Outlier, TooFew, find_outliers, too_few
 from traceanalyzer.show.step_groups import StepGroup, step_groups
 from traceanalyzer.show.terminal import table
-from traceanalyzer.wording import (
-    plural,
-    signed,
-    us,
-    visible,
-)
+from traceanalyzer.wording import plural, signed, us, visible
 
 BARS = "▁▂▃▄▅▆▇█"
 _UNITS = ((1e9, "s"), (1e6, "ms"))

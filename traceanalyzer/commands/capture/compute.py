@@ -8,18 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traceanalyzer.commands.capture.http import Client
-from traceanalyzer.commands.capture.load import (
-    RequestLoad,
-    RequestOutcome,
-    drive,
-    warm_up,
-)
-from traceanalyzer.commands.capture.profile_files import (
-    copy,
-    rename,
-    snapshot,
-    wait_for_new,
-)
+from traceanalyzer.commands.capture.load import RequestLoad, RequestOutcome, drive, warm_up
+from traceanalyzer.commands.capture.profile_files import copy, rename, snapshot, wait_for_new
 from traceanalyzer.commands.capture.profiler import ProfileRequest, profiling
 from traceanalyzer.commands.capture.server import Server, identify, running_requests
 from traceanalyzer.problems import TraceError, TraceWarning

@@ -13,10 +13,7 @@ from traceanalyzer.commands.doctor.result import DoctorDocument, DoctorProblem
 from traceanalyzer.declare import part_of
 from traceanalyzer.files import written_whole
 from traceanalyzer.problems import TraceError, TraceWarning, whole_text
-from traceanalyzer.read import (
-    ingest,
-    inputs,
-)
+from traceanalyzer.read import ingest, inputs
 from traceanalyzer.read.container import Plain, describe_unknown
 from traceanalyzer.read.decode import decode_events
 from traceanalyzer.read.input_path import input_path

@@ -8,28 +8,13 @@ from dataclasses import dataclass, replace
 from traceanalyzer.commands.estimate.calibrate import Calibration
 from traceanalyzer.commands.estimate.deployment import DEFAULT_ENGINE, Chunk, Deployment, EngineSettings, check_lengths
 from traceanalyzer.commands.estimate.efficiencies import ROOFLINE
-from traceanalyzer.commands.estimate.memory_fit import (
-    Memory,
-    layout_name,
-    memory,
-)
+from traceanalyzer.commands.estimate.memory_fit import Memory, layout_name, memory
 from traceanalyzer.commands.estimate.result import EstimateSwitch
-from traceanalyzer.commands.estimate.schedule import (
-    Served,
-    Traffic,
-    burst,
-    steady,
-)
+from traceanalyzer.commands.estimate.schedule import Served, Traffic, burst, steady
 from traceanalyzer.commands.estimate.slo import LargestBatch, Slo, largest_batch
 from traceanalyzer.commands.estimate.step_time import StepTimes, op_times
 from traceanalyzer.commands.estimate.times import OpTime, compute_bound_share
-from traceanalyzer.commands.estimate.validation import (
-    TPOT_BASIS,
-    TPOT_RANGE,
-    TTFT_BASIS,
-    TTFT_LOW,
-    WEAK,
-)
+from traceanalyzer.commands.estimate.validation import TPOT_BASIS, TPOT_RANGE, TTFT_BASIS, TTFT_LOW, WEAK
 
 FLOOR_BASIS = "no error range: this is a floor, which engines miss by a factor of 1.3 to 5"
 

@@ -9,14 +9,7 @@ from traceanalyzer.commands.estimate.efficiencies import Efficiencies
 from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.link import Link
 from traceanalyzer.hardware import Gpu
-from traceanalyzer.model import (
-    Architecture,
-    Execution,
-    Group,
-    Parallel,
-    Routing,
-    Workload,
-)
+from traceanalyzer.model import Architecture, Execution, Group, Parallel, Routing, Workload
 
 ROUTING_SKEW = 0.69
 """Exponent of the Zipf law that experts are drawn by: 67 of 128 experts were seen at 32 tokens (uniform: 82)."""

@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from traceanalyzer.commands.estimate.estimate_error import EstimateError
-from traceanalyzer.hardware import (
-    SHORTEST_KERNEL_NS,
-    Gpu,
-    HardwareError,
-    roofs,
-)
+from traceanalyzer.hardware import SHORTEST_KERNEL_NS, Gpu, HardwareError, roofs
 from traceanalyzer.model import Op
 
 CLASSES = ("dense", "experts", "attention", "elementwise")

@@ -11,13 +11,7 @@ from traceanalyzer.commands.estimate.efficiencies import Efficiencies
 from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.result import EstimateEffect, EstimatePrediction
 from traceanalyzer.declare import part_of
-from traceanalyzer.roofline import (
-    Assumption,
-    Roofline,
-    RooflineError,
-    parse_assumption,
-    what_if,
-)
+from traceanalyzer.roofline import Assumption, Roofline, RooflineError, parse_assumption, what_if
 
 CLASS_OF_ROLE = {
     "moe_gate_up": "experts",

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from traceanalyzer.commands.estimate.deployment import UTILISATION, Deployment
 from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.hardware import Gpu
-from traceanalyzer.model import (
-    Architecture,
-    Parallel,
-    kv_bytes,
-    state_bytes,
-)
+from traceanalyzer.model import Architecture, Parallel, kv_bytes, state_bytes
 from traceanalyzer.model.architecture import SOFTMAX_ATTENTION
 from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.model.parameters import Tensor, tensors

@@ -11,11 +11,7 @@ from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.link import Link, with_gbps
 from traceanalyzer.commands.estimate.memory_fit import layout_name, refuse_unfit
 from traceanalyzer.commands.estimate.result import EstimateLayoutRatio
-from traceanalyzer.commands.estimate.schedule import (
-    Served,
-    Traffic,
-    steady,
-)
+from traceanalyzer.commands.estimate.schedule import Served, Traffic, steady
 from traceanalyzer.commands.estimate.step_time import StepTimes
 from traceanalyzer.model import ModelError, Parallel
 

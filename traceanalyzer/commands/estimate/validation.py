@@ -11,20 +11,10 @@ from importlib import resources
 from traceanalyzer.commands.estimate.deployment import Deployment
 from traceanalyzer.commands.estimate.efficiencies import default_efficiencies
 from traceanalyzer.commands.estimate.link import default_link
-from traceanalyzer.commands.estimate.schedule import (
-    Served,
-    Traffic,
-    burst,
-    steady,
-)
+from traceanalyzer.commands.estimate.schedule import Served, Traffic, burst, steady
 from traceanalyzer.commands.estimate.step_time import StepTimes
 from traceanalyzer.hardware import find_gpu
-from traceanalyzer.model import (
-    Parallel,
-    format_named,
-    load,
-    with_formats,
-)
+from traceanalyzer.model import Parallel, format_named, load, with_formats
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,7 @@ from traceanalyzer.commands.estimate.result import EstimateDocument, EstimatePre
 from traceanalyzer.commands.estimate.times import OpTime, op_sums, total_ns
 from traceanalyzer.show.part_table import part_table
 from traceanalyzer.show.terminal import table
-from traceanalyzer.wording import (
-    cut_middle,
-    duration,
-    duration_us,
-    percent,
-    plural,
-    visible,
-)
+from traceanalyzer.wording import cut_middle, duration, duration_us, percent, plural, visible
 
 WIDE = 100
 """Terminal width from which on the times of arithmetic and memory have columns."""

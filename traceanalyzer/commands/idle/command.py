@@ -6,14 +6,7 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import (
-    limit_option,
-    open_one,
-    paths_argument,
-    rank_option,
-    show_warnings,
-    warnings_of,
-)
+from traceanalyzer.cli.common import limit_option, open_one, paths_argument, rank_option, show_warnings, warnings_of
 from traceanalyzer.cli.forms import Form, form_options, show
 from traceanalyzer.cli.plotting import plot_option
 

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import (
-    analysis_options,
-    emit_json,
-    open_inputs,
-    show_warnings,
-    tell,
-    warnings_of,
-)
+from traceanalyzer.cli.common import analysis_options, emit_json, open_inputs, show_warnings, tell, warnings_of
 
 if TYPE_CHECKING:
     from traceanalyzer.trace import TraceSet

@@ -24,12 +24,7 @@ from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.show.terminal import table
 from traceanalyzer.trace import TraceSet
-from traceanalyzer.wording import (
-    duration,
-    percent,
-    plural,
-    visible,
-)
+from traceanalyzer.wording import duration, percent, plural, visible
 
 TOP_KERNELS_SHOWN = 10
 AXES = ("dp", "pp", "tp", "ep", "dcp")

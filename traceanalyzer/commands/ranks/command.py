@@ -6,12 +6,7 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import (
-    limit_option,
-    open_inputs,
-    paths_argument,
-    show_warnings,
-)
+from traceanalyzer.cli.common import limit_option, open_inputs, paths_argument, show_warnings
 from traceanalyzer.cli.forms import Form, form_options, show
 from traceanalyzer.cli.plotting import plot_option
 

@@ -14,12 +14,7 @@ from traceanalyzer.commands.ranks.dummies import dummy_steps
 from traceanalyzer.commands.ranks.experts import Experts, find_experts
 from traceanalyzer.commands.ranks.exposure import EXPOSURE_COLUMNS, exposure
 from traceanalyzer.commands.ranks.job_layout import JobLayout, find_layout
-from traceanalyzer.commands.ranks.members import (
-    DUPLICATE_RANK,
-    Member,
-    Membership,
-    membership,
-)
+from traceanalyzer.commands.ranks.members import DUPLICATE_RANK, Member, Membership, membership
 from traceanalyzer.commands.ranks.pairing import pair
 from traceanalyzer.commands.ranks.rank_events import rank_events
 from traceanalyzer.commands.ranks.stages import Pipeline, find_pipeline, layers_of

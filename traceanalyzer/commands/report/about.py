@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceanalyzer.commands.report.gather import PageData, TraceView
-from traceanalyzer.commands.report.page_parts import (
-    Listing,
-    Paragraph,
-    Section,
-    bullets,
-    section,
-)
+from traceanalyzer.commands.report.page_parts import Listing, Paragraph, Section, bullets, section
 from traceanalyzer.commands.report.page_tables import Spec, table
 from traceanalyzer.names import parse
 from traceanalyzer.problems import TraceWarning

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import (
-    no_cache_option,
-    open_inputs,
-    open_one,
-    reads_pipes,
-    show_warnings,
-    tell,
-)
+from traceanalyzer.cli.common import no_cache_option, open_inputs, open_one, reads_pipes, show_warnings, tell
 from traceanalyzer.cli.request_options import Given, request_options
 
 if TYPE_CHECKING:

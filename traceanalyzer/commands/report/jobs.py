@@ -12,34 +12,15 @@ from traceanalyzer.commands.diff.plot import change_by_role
 from traceanalyzer.commands.ranks.compute import RankComparison
 from traceanalyzer.commands.ranks.plot import time_by_rank
 from traceanalyzer.commands.ranks.rank_findings import findings, layout_words
-from traceanalyzer.commands.ranks.view import (
-    collectives,
-    most_often_late,
-    per_rank,
-    ranks_in_short,
-)
+from traceanalyzer.commands.ranks.view import collectives, most_often_late, per_rank, ranks_in_short
 from traceanalyzer.commands.report.figures import plot
 from traceanalyzer.commands.report.gather import ServingView, Sides
-from traceanalyzer.commands.report.page_parts import (
-    Fact,
-    Facts,
-    Paragraph,
-    Part,
-    Section,
-    bullets,
-    section,
-)
+from traceanalyzer.commands.report.page_parts import Fact, Facts, Paragraph, Part, Section, bullets, section
 from traceanalyzer.commands.report.page_tables import Spec, table
 from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.result_rows import HEADLINE, SHOW_COLUMNS, show_rows
 from traceanalyzer.serving.series import Series
-from traceanalyzer.wording import (
-    MINUS,
-    duration_us,
-    plural,
-    signed,
-    visible,
-)
+from traceanalyzer.wording import MINUS, duration_us, plural, signed, visible
 
 MOST_ROWS = 300
 

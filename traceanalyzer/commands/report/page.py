@@ -16,21 +16,9 @@ from traceanalyzer.commands.ranks.rank_findings import findings as ranks_finding
 from traceanalyzer.commands.report.about import how_section, next_section, warnings_section
 from traceanalyzer.commands.report.gather import PageData, TraceView
 from traceanalyzer.commands.report.jobs import diff_section, ranks_section, serving_section
-from traceanalyzer.commands.report.page_parts import (
-    Facts,
-    Paragraph,
-    Part,
-    Section,
-    bullets,
-    section,
-)
+from traceanalyzer.commands.report.page_parts import Facts, Paragraph, Part, Section, bullets, section
 from traceanalyzer.commands.report.trace_sections import trace_sections
-from traceanalyzer.commands.report.verdict import (
-    diff_figures,
-    diff_verdict,
-    key_figures,
-    verdict,
-)
+from traceanalyzer.commands.report.verdict import diff_figures, diff_verdict, key_figures, verdict
 from traceanalyzer.wording import cut_middle, duration_us, visible
 
 if TYPE_CHECKING:

@@ -11,12 +11,7 @@ from traceanalyzer.commands.report.gather import TraceView
 from traceanalyzer.commands.report.page_tables import name_cell
 from traceanalyzer.segment.outliers import Outlier
 from traceanalyzer.show.step_groups import StepGroup, step_groups
-from traceanalyzer.wording import (
-    MINUS,
-    duration,
-    plural,
-    signed,
-)
+from traceanalyzer.wording import MINUS, duration, plural, signed
 
 MOST_STRIPS = 6
 """Strips on a page; steps of further devices, phases and depths have none."""

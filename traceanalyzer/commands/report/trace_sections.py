@@ -10,15 +10,7 @@ import polars as pl
 from traceanalyzer.commands.idle.view import EXPLAINED
 from traceanalyzer.commands.report.figures import from_svg, plot
 from traceanalyzer.commands.report.gather import TraceView
-from traceanalyzer.commands.report.page_parts import (
-    Folded,
-    Paragraph,
-    Part,
-    Section,
-    bullets,
-    pair,
-    section,
-)
+from traceanalyzer.commands.report.page_parts import Folded, Paragraph, Part, Section, bullets, pair, section
 from traceanalyzer.commands.report.page_tables import Spec, table
 from traceanalyzer.commands.report.strip import strips_of
 from traceanalyzer.commands.roofline.plot import roofline_figure

@@ -10,13 +10,7 @@ from traceanalyzer.commands.diff.compute import change
 from traceanalyzer.commands.report.gather import Sides, TraceView
 from traceanalyzer.commands.report.page_parts import Fact
 from traceanalyzer.names import short_name
-from traceanalyzer.wording import (
-    MINUS,
-    duration,
-    percent,
-    plural,
-    signed,
-)
+from traceanalyzer.wording import MINUS, duration, percent, plural, signed
 
 NAME_WIDTH = 60
 IDLE_SHARE = 0.2

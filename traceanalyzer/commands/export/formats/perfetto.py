@@ -11,12 +11,7 @@ import msgspec
 import polars as pl
 
 from traceanalyzer.commands.doctor.compute import write_repaired
-from traceanalyzer.commands.export.formats.tracks import (
-    KINDS,
-    Slice,
-    Track,
-    tracks_of,
-)
+from traceanalyzer.commands.export.formats.tracks import KINDS, Slice, Track, tracks_of
 from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
 from traceanalyzer.read.input_path import is_file

@@ -11,12 +11,7 @@ import click
 
 from traceanalyzer.cli.common import emit_json, json_option, show_warnings
 from traceanalyzer.commands.tune.policy.compute import DEFAULT_MAX_REGRET
-from traceanalyzer.commands.tune.sweep_options import (
-    chosen_policy,
-    policy_options,
-    whole_pairs,
-    without_keys,
-)
+from traceanalyzer.commands.tune.sweep_options import chosen_policy, policy_options, whole_pairs, without_keys
 
 if TYPE_CHECKING:
     from traceanalyzer.commands.tune.export.result import ExportKind
@@ -67,12 +62,7 @@ def vllm_moe(
     block_shape: str | None, triton_version: str | None, sets: Sequence[str],
 ) -> None:  # fmt: skip
     """Write vLLM's fused_moe configuration file: the name it looks for, every M pinned to its rule."""
-    from traceanalyzer.commands.tune.export.vllm_moe import (
-        MoeFile,
-        file_name,
-        moe_document,
-        write_moe_file,
-    )
+    from traceanalyzer.commands.tune.export.vllm_moe import MoeFile, file_name, moe_document, write_moe_file
 
     policy = _policy(sweep, top_k, max_regret, where, leave_out)
     document = moe_document(policy, top_k, triton_version, whole_pairs(sets))

@@ -8,12 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from traceanalyzer.commands.tune.formats.vllm_moe_files import (
-    KERNEL,
-    VERSION_KEY,
-    FileName,
-    nearest,
-)
+from traceanalyzer.commands.tune.formats.vllm_moe_files import KERNEL, VERSION_KEY, FileName, nearest
 from traceanalyzer.commands.tune.policy.compute import Policy
 from traceanalyzer.commands.tune.tile_config import TileConfig, Value
 from traceanalyzer.commands.tune.tile_keys import VLLM, to_vllm

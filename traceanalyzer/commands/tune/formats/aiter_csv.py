@@ -8,12 +8,7 @@ Times are microseconds. ``splitK`` and ``ksplit`` are kept under their own names
 
 from __future__ import annotations
 
-from traceanalyzer.commands.tune.formats.csv_tables import (
-    milliseconds,
-    rows,
-    rows_of,
-    tile_of,
-)
+from traceanalyzer.commands.tune.formats.csv_tables import milliseconds, rows, rows_of, tile_of
 from traceanalyzer.commands.tune.formats.point_collector import PointCollector
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource

@@ -12,12 +12,7 @@ import re
 from dataclasses import dataclass
 from statistics import median
 
-from traceanalyzer.commands.tune.formats.point_collector import (
-    PointCollector,
-    number,
-    positive,
-    whole,
-)
+from traceanalyzer.commands.tune.formats.point_collector import PointCollector, number, positive, whole
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
 from traceanalyzer.commands.tune.tile_config import TileConfig, Value

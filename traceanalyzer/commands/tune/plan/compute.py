@@ -9,13 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from traceanalyzer.commands.tune.plan.bench_of import PlannedBench, bench_of, executed_shape
-from traceanalyzer.commands.tune.plan.candidates import (
-    PlanCandidate,
-    Refusal,
-    candidates_of,
-    refuse,
-    worth_listing,
-)
+from traceanalyzer.commands.tune.plan.candidates import PlanCandidate, Refusal, candidates_of, refuse, worth_listing
 from traceanalyzer.commands.tune.plan.products import TuningLayout, with_products
 from traceanalyzer.commands.tune.plan.row_counts import Flip, flips, rows_to_tune
 from traceanalyzer.hardware import Gpu

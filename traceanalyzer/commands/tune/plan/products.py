@@ -6,13 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from traceanalyzer.model import (
-    Architecture,
-    Execution,
-    ModelError,
-    Op,
-    Parallel,
-)
+from traceanalyzer.model import Architecture, Execution, ModelError, Op, Parallel
 from traceanalyzer.model.ops import ops_by_layers
 from traceanalyzer.names import parse
 from traceanalyzer.roofline import Request, Roofline, RooflineError

@@ -26,12 +26,7 @@ from traceanalyzer.declare import part_of
 from traceanalyzer.names import short_name
 from traceanalyzer.names.kernel_text import tile_text
 from traceanalyzer.show.terminal import NARROWEST_NAME, table
-from traceanalyzer.wording import (
-    duration,
-    percent,
-    us,
-    visible,
-)
+from traceanalyzer.wording import duration, percent, us, visible
 
 NAME_WIDTH = 76
 UNIT = re.compile(r"(?<=\d) (?=(?:s|ms|µs|ns|%)(?:\W|$))")

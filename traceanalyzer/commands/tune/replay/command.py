@@ -6,12 +6,7 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import (
-    FiniteRange,
-    emit_json,
-    json_option,
-    show_warnings,
-)
+from traceanalyzer.cli.common import FiniteRange, emit_json, json_option, show_warnings
 from traceanalyzer.commands.tune.sweep_options import read_points, where_option
 
 

@@ -13,12 +13,7 @@ import numpy as np
 
 from traceanalyzer.commands.tune.search.forest import fit_forest
 from traceanalyzer.commands.tune.search.history import History
-from traceanalyzer.commands.tune.search.level_space import (
-    Codes,
-    Floats,
-    Indices,
-    Space,
-)
+from traceanalyzer.commands.tune.search.level_space import Codes, Floats, Indices, Space
 
 # All of these are chosen, not fitted; `python -m bench.replay` shows what they give on recorded spaces.
 

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import (
-    FiniteRange,
-    emit_json,
-    reads_pipes,
-    show_warnings,
-)
+from traceanalyzer.cli.common import FiniteRange, emit_json, reads_pipes, show_warnings
 from traceanalyzer.commands.tune.measure.backends import BACKENDS
 from traceanalyzer.commands.tune.options import (
     KERNELS,

@@ -7,12 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from traceanalyzer.cli.common import (
-    emit_json,
-    open_one,
-    show_warnings,
-    warnings_of,
-)
+from traceanalyzer.cli.common import emit_json, open_one, show_warnings, warnings_of
 from traceanalyzer.words import PHASES
 
 F = TypeVar("F", bound=Callable[..., Any])
