@@ -10,7 +10,7 @@ from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.routing import UNIFORM, Routing
 from traceanalyzer.kernels.space import SearchSpace
 from traceanalyzer.kernels.target import Target
-from traceanalyzer.kernels.traffic import Traffic
+from traceanalyzer.kernels.traffic import MemoryTraffic
 
 if TYPE_CHECKING:
     import torch
@@ -102,7 +102,7 @@ class KernelSpec:
     make_case: Callable[[Problem, Target, str, int, str], Case]
     prepare: Callable[[Case, Config], Prepared]
     reference: Callable[[Case], torch.Tensor]
-    traffic: Callable[[Problem, Config], Traffic]
+    traffic: Callable[[Problem, Config], MemoryTraffic]
     tolerance: float
     grouped: bool = False
     k_step: int = 1

@@ -14,7 +14,7 @@ from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.routing import Routing, route, tile_bound, tile_tables
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, Constraint, SearchSpace
 from traceanalyzer.kernels.target import Target
-from traceanalyzer.kernels.traffic import Traffic, grouped_traffic
+from traceanalyzer.kernels.traffic import MemoryTraffic, grouped_traffic
 
 TORCH_DTYPE = {"bf16": torch.bfloat16, "fp16": torch.float16}
 ALPHA, LIMIT = 1.702, 7.0  # gpt-oss's SwiGLU
@@ -151,7 +151,7 @@ def reference(case: Case, *, down: bool) -> torch.Tensor:
     return scattered.reshape(problem.tokens, -1, problem.n).sum(1)
 
 
-def traffic(problem: Problem, config: Config) -> Traffic:
+def traffic(problem: Problem, config: Config) -> MemoryTraffic:
     """Return what the product moves under uniform routing; weights are 4.25 bits."""
     return grouped_traffic(problem, config, WEIGHT_BYTES)
 

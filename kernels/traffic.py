@@ -9,7 +9,7 @@ from traceanalyzer.kernels.routing import expected_tiles
 
 
 @dataclass(frozen=True)
-class Traffic:
+class MemoryTraffic:
     """What one launch moves and repeats.
 
     Attributes:
@@ -27,13 +27,13 @@ class Traffic:
     padded_share: float
 
 
-def dense_traffic(problem: Problem, config: Config) -> Traffic:
+def dense_traffic(problem: Problem, config: Config) -> MemoryTraffic:
     """Return what a dense product moves; every tile loads its rows of both operands."""
     size = ELEMENT_BYTES[problem.dtype]
     tiles_m, tiles_n = _up(problem.m, config.block_m), _up(problem.n, config.block_n)
     rows, cols = min(problem.m, config.block_m), min(problem.n, config.block_n)
     output = problem.m * problem.n * (size if config.split_k == 1 else 8 * config.split_k)
-    return Traffic(
+    return MemoryTraffic(
         programs=tiles_m * tiles_n * config.split_k,
         iterations=_iterations(problem, config),
         step_bytes=(rows + cols) * config.block_k * size,
@@ -42,7 +42,7 @@ def dense_traffic(problem: Problem, config: Config) -> Traffic:
     )
 
 
-def grouped_traffic(problem: Problem, config: Config, weight_bytes: float) -> Traffic:
+def grouped_traffic(problem: Problem, config: Config, weight_bytes: float) -> MemoryTraffic:
     """Return what a product of 2-byte activations and grouped weights moves under uniform routing.
 
     Args:
@@ -53,7 +53,7 @@ def grouped_traffic(problem: Problem, config: Config, weight_bytes: float) -> Tr
     hit, tiles_m = expected_tiles(problem, config.block_m)
     tiles_n = _up(problem.n, config.block_n)
     rows = problem.m / tiles_m
-    return Traffic(
+    return MemoryTraffic(
         programs=tiles_m * tiles_n * config.split_k,
         iterations=_iterations(problem, config),
         step_bytes=config.block_k * (rows * 2 + min(problem.n, config.block_n) * weight_bytes),

@@ -17,7 +17,7 @@ from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.step_time import StepTimes, imbalance, round_time
 from traceanalyzer.commands.estimate.times import time_op
 from traceanalyzer.hardware import HardwareError, find_gpu, roofs
-from traceanalyzer.model import Parallel, Routing, gemm
+from traceanalyzer.model import ExpertRouting, Parallel, gemm
 
 MODELS = ("llama-3.1-8b", "gpt-oss-20b", "qwen3-8b")
 GPUS = ("MI300X", "H100 SXM5", "L4", "Radeon 8060S")
@@ -109,7 +109,7 @@ def test_remembered_times_are_those_of_single_steps() -> None:
 
 def test_skewed_routing_touches_fewer_experts_and_is_faster() -> None:
     own = deployment("gpt-oss-20b", "MI300X")
-    uniform = replace(own, routing=Routing())
+    uniform = replace(own, routing=ExpertRouting())
     assert round_time(own, 16, 500).total_ns < round_time(uniform, 16, 500).total_ns
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.model import ModelError, Routing, expected_distinct
+from traceanalyzer.model import ExpertRouting, ModelError, expected_distinct
 from traceanalyzer.model.expert_routing import expected_padded_rows, inclusion, padded_rows
 
 PUBLISHED = {
@@ -70,4 +70,4 @@ def test_padding_of_many_tokens_joins_the_exact_sum() -> None:
 )
 def test_absurd_routing_is_refused(options: dict[str, object]) -> None:
     with pytest.raises(ModelError):
-        Routing(**options)  # type: ignore[arg-type]
+        ExpertRouting(**options)  # type: ignore[arg-type]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from traceanalyzer.model import (
     FORMATS,
     Execution,
+    ExpertRouting,
     ModelError,
     Op,
     Parallel,
-    Routing,
     architecture_of,
     counted_ops,
     decode_step,
@@ -135,7 +135,9 @@ def test_experts_follow_the_formula_and_say_what_they_assume() -> None:
 
 def test_observed_counts_replace_the_expectation() -> None:
     counts = (3, 5, 0, 0, 0, 0, 0, 0)
-    found = ops(named(MIXTRAL), decode_step(4, 100), routing=Routing(counts=counts), execution=Execution(moe_block_m=4))
+    found = ops(
+        named(MIXTRAL), decode_step(4, 100), routing=ExpertRouting(counts=counts), execution=Execution(moe_block_m=4)
+    )
     op = one(found, "moe_down")
     assert op.distinct_experts == 2
     assert op.executed_flops == 2 * (4 + 8) * 14336 * 4096
@@ -144,7 +146,7 @@ def test_observed_counts_replace_the_expectation() -> None:
 
 def test_counts_of_another_model_are_refused() -> None:
     with pytest.raises(ModelError, match="8 experts"):
-        ops(named(MIXTRAL), decode_step(4, 100), routing=Routing(counts=(8,)))
+        ops(named(MIXTRAL), decode_step(4, 100), routing=ExpertRouting(counts=(8,)))
 
 
 def test_tiles_and_padding_count_separately_from_what_is_needed() -> None:

@@ -177,12 +177,12 @@ def test_without_a_gpu_work_is_known_but_no_bound(open_spec: Open) -> None:
 
 
 def test_experts_hit_change_the_weights_read(open_spec: Open) -> None:
-    from traceanalyzer.model import Routing
+    from traceanalyzer.model import ExpertRouting
 
     trace, _ = open_spec(gptoss_20b_decode(batch=16, steps=1))
     model = named("gpt-oss-20b")
-    few = roofline(trace, Request(model=model, routing=Routing(distinct=8)))
-    many = roofline(trace, Request(model=model, routing=Routing(distinct=32)))
+    few = roofline(trace, Request(model=model, routing=ExpertRouting(distinct=8)))
+    many = roofline(trace, Request(model=model, routing=ExpertRouting(distinct=32)))
     assert role(many, "moe_down")["bytes"][0] > 3.5 * role(few, "moe_down")["bytes"][0]
 
 

@@ -70,7 +70,7 @@ class Given:
             click.UsageError: model or GPU are not known.
             TraceError: the capture trace cannot be used.
         """
-        from traceanalyzer.model import Routing
+        from traceanalyzer.model import ExpertRouting
         from traceanalyzer.roofline import Request
         from traceanalyzer.roofline.workloads import Stated
 
@@ -84,7 +84,7 @@ class Given:
             tp=self.tp,
             pp=self.pp,
             ep=self.ep,
-            routing=Routing(skew=self.routing_skew, distinct=self.experts_hit),
+            routing=ExpertRouting(skew=self.routing_skew, distinct=self.experts_hit),
         )
 
 

@@ -2,7 +2,7 @@
 
 from traceanalyzer.model.architecture import Architecture, Layer, ModelError, with_formats
 from traceanalyzer.model.config import architecture_of, read_config
-from traceanalyzer.model.expert_routing import Routing, expected_distinct
+from traceanalyzer.model.expert_routing import ExpertRouting, expected_distinct
 from traceanalyzer.model.formats import FORMATS, Format, format_named
 from traceanalyzer.model.known import known_names, load, named
 from traceanalyzer.model.model_step import Execution
@@ -17,13 +17,13 @@ __all__ = [
     "Architecture",
     "Candidate",
     "Execution",
+    "ExpertRouting",
     "Format",
     "Group",
     "Layer",
     "ModelError",
     "Op",
     "Parallel",
-    "Routing",
     "TraceFacts",
     "Workload",
     "architecture_of",

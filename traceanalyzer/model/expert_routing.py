@@ -14,7 +14,7 @@ EXACT_TOKENS = 2048
 
 
 @dataclass(frozen=True)
-class Routing:
+class ExpertRouting:
     """How tokens spread over experts.
 
     Attributes:

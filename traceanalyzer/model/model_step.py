@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traceanalyzer.model.architecture import Architecture, ModelError
-from traceanalyzer.model.expert_routing import Routing
+from traceanalyzer.model.expert_routing import ExpertRouting
 from traceanalyzer.model.formats import Format
 from traceanalyzer.model.op import Op
 from traceanalyzer.model.workload import Parallel, Workload
@@ -56,7 +56,7 @@ class Step:
     architecture: Architecture
     workload: Workload
     parallel: Parallel = field(default_factory=Parallel)
-    routing: Routing = field(default_factory=Routing)
+    routing: ExpertRouting = field(default_factory=ExpertRouting)
     execution: Execution = field(default_factory=Execution)
 
     def __post_init__(self) -> None:

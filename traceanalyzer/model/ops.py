@@ -7,7 +7,7 @@ from dataclasses import replace
 from traceanalyzer.model.architecture import Architecture, Layer, ModelError
 from traceanalyzer.model.attention_ops import attention_ops
 from traceanalyzer.model.collective_ops import after_part, collective, expert_exchange, stage_border
-from traceanalyzer.model.expert_routing import Routing
+from traceanalyzer.model.expert_routing import ExpertRouting
 from traceanalyzer.model.ffn_ops import ffn_ops
 from traceanalyzer.model.model_step import FP32_BYTES, Execution, Step
 from traceanalyzer.model.op import Op
@@ -18,7 +18,7 @@ def ops(
     architecture: Architecture,
     workload: Workload,
     parallel: Parallel | None = None,
-    routing: Routing | None = None,
+    routing: ExpertRouting | None = None,
     execution: Execution | None = None,
     *,
     stage: int | None = None,
@@ -56,7 +56,7 @@ def counted_ops(
     architecture: Architecture,
     workload: Workload,
     parallel: Parallel | None = None,
-    routing: Routing | None = None,
+    routing: ExpertRouting | None = None,
     execution: Execution | None = None,
     *,
     stage: int | None = None,
@@ -76,7 +76,7 @@ def ops_by_layers(
     architecture: Architecture,
     workload: Workload,
     parallel: Parallel | None = None,
-    routing: Routing | None = None,
+    routing: ExpertRouting | None = None,
     execution: Execution | None = None,
     *,
     stage: int | None = None,
@@ -102,11 +102,11 @@ def _step(
     architecture: Architecture,
     workload: Workload,
     parallel: Parallel | None,
-    routing: Routing | None,
+    routing: ExpertRouting | None,
     execution: Execution | None,
     stage: int | None,
 ) -> Step:
-    step = Step(architecture, workload, parallel or Parallel(), routing or Routing(), execution or Execution())
+    step = Step(architecture, workload, parallel or Parallel(), routing or ExpertRouting(), execution or Execution())
     if stage is not None and not 0 <= stage < step.parallel.pp:
         raise ModelError(f"stage must be 0 to {step.parallel.pp - 1}, not {stage}")
     return step

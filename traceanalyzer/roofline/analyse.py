@@ -8,7 +8,7 @@ import polars as pl
 
 from traceanalyzer.findings import Finding
 from traceanalyzer.hardware import DeviceName, Gpu, recognise
-from traceanalyzer.model import Architecture, ModelError, Routing, Workload
+from traceanalyzer.model import Architecture, ExpertRouting, ModelError, Workload
 from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.roofline.ceilings import Ceilings, Reached, default_ceilings, proven
 from traceanalyzer.roofline.cross_checks import cross_checks, kind_checks, message_checks
@@ -60,7 +60,7 @@ class Request:
     tp: int | None = None
     pp: int | None = None
     ep: int | None = None
-    routing: Routing = field(default_factory=Routing)
+    routing: ExpertRouting = field(default_factory=ExpertRouting)
     every_phase: bool = False
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from traceanalyzer.model import Architecture, Execution, Op, Parallel, Routing, Workload, rope_table_cast
+from traceanalyzer.model import Architecture, Execution, ExpertRouting, Op, Parallel, Workload, rope_table_cast
 from traceanalyzer.model.architecture import Mla
 from traceanalyzer.model.ops import ops_by_layers, stage_layers
 from traceanalyzer.roofline.ceilings import Ceilings
@@ -39,7 +39,7 @@ def model_ops(
     parallel: Parallel,
     stage: int | None,
     execution: Execution,
-    routing: Routing,
+    routing: ExpertRouting,
     ceilings: Ceilings | None,
 ) -> pl.DataFrame:
     """Return the ops of each workload (columns of OP_SCHEMA), with their time at the peak roofs (null without a GPU).

@@ -19,7 +19,7 @@ from traceanalyzer.commands.estimate.request import EstimateRequest, SecondGpu, 
 from traceanalyzer.commands.estimate.result import EstimatePrediction, Shortcut
 from traceanalyzer.commands.estimate.unlike import far_off, unlike
 from traceanalyzer.hardware import Gpu
-from traceanalyzer.model import ModelError, Parallel, Routing
+from traceanalyzer.model import ExpertRouting, ModelError, Parallel
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.roofline import Request, Roofline, RooflineError, roofline
 from traceanalyzer.trace import Trace
@@ -124,7 +124,7 @@ def _calibration(deployment: Deployment, request: EstimateRequest) -> tuple[Cali
     return calibrate(deployment.efficiencies, roof), unlike(source, roof)
 
 
-def _roofline(trace: Trace, deployment: Deployment, routing: Routing) -> Roofline:
+def _roofline(trace: Trace, deployment: Deployment, routing: ExpertRouting) -> Roofline:
     """Return the roofline of a trace under the deployment's model, GPU and, beyond one GPU, layout."""
     parallel = deployment.parallel
     several = parallel.gpus > 1

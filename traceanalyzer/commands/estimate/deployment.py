@@ -9,7 +9,7 @@ from traceanalyzer.commands.estimate.efficiencies import Efficiencies
 from traceanalyzer.commands.estimate.estimate_error import EstimateError
 from traceanalyzer.commands.estimate.link import Link
 from traceanalyzer.hardware import Gpu
-from traceanalyzer.model import Architecture, Execution, Group, Parallel, Routing, Workload
+from traceanalyzer.model import Architecture, Execution, ExpertRouting, Group, Parallel, Workload
 
 ROUTING_SKEW = 0.69
 """Exponent of the Zipf law that experts are drawn by: 67 of 128 experts were seen at 32 tokens (uniform: 82)."""
@@ -44,7 +44,7 @@ class Deployment:
     efficiencies: Efficiencies
     parallel: Parallel = field(default_factory=Parallel)
     link: Link | None = None
-    routing: Routing = field(default_factory=lambda: Routing(skew=ROUTING_SKEW))
+    routing: ExpertRouting = field(default_factory=lambda: ExpertRouting(skew=ROUTING_SKEW))
     execution: Execution = field(default_factory=Execution)
     graphs: bool = True
     expert_imbalance: float | None = None

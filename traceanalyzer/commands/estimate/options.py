@@ -88,7 +88,7 @@ def request_of(options: EstimateOptions) -> tuple[EstimateRequest, list[TraceWar
     from traceanalyzer.commands.estimate.parallel import parse_layouts
     from traceanalyzer.commands.estimate.request import EstimateRequest, FasterHotspots, SecondGpu
     from traceanalyzer.commands.estimate.slo import parse_slo
-    from traceanalyzer.model import Routing
+    from traceanalyzer.model import ExpertRouting
 
     try:
         batches = batches_of(options.batch)
@@ -111,7 +111,7 @@ def request_of(options: EstimateOptions) -> tuple[EstimateRequest, list[TraceWar
         second = SecondGpu(named_gpu(options.compare_gpu, options.gpu_file), shares, options.measured_tokens_per_s)
     if options.trace:
         # As `roofline` shows it, unless a skew is given.
-        routing = Routing() if options.routing_skew is None else deployment.routing
+        routing = ExpertRouting() if options.routing_skew is None else deployment.routing
         opened = _opened(options.trace, options, warnings)
         faster = FasterHotspots(opened, options.to_share, options.change, routing)
     request = EstimateRequest(
@@ -136,7 +136,7 @@ def _deployment(options: EstimateOptions, link_gbps: float | None) -> Deployment
     from traceanalyzer.commands.estimate.efficiencies import ROOFLINE, default_efficiencies
     from traceanalyzer.commands.estimate.link import default_link, measured_link
     from traceanalyzer.commands.estimate.parallel import layout
-    from traceanalyzer.model import Routing, with_formats
+    from traceanalyzer.model import ExpertRouting, with_formats
 
     weights, kv = format_of(options.dtype, "--dtype"), format_of(options.kv_dtype, "--kv-dtype")
     architecture = with_formats(named_model(options.model_name), weights=weights, kv=kv)
@@ -147,7 +147,7 @@ def _deployment(options: EstimateOptions, link_gbps: float | None) -> Deployment
         efficiencies=ROOFLINE if options.ideal else default_efficiencies(gpu),
         parallel=layout(tp=options.tp, pp=options.pp, dp=options.dp, ep=options.ep),
         link=measured_link(gpu, link_gbps) if link_gbps else default_link(gpu),
-        routing=Routing(skew=ROUTING_SKEW if options.routing_skew is None else options.routing_skew),
+        routing=ExpertRouting(skew=ROUTING_SKEW if options.routing_skew is None else options.routing_skew),
         graphs=not options.no_graphs,
         expert_imbalance=options.ep_imbalance,
     )

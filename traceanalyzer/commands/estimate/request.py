@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from traceanalyzer.commands.estimate.deployment import DEFAULT_ENGINE, Deployment, EngineSettings
 from traceanalyzer.commands.estimate.slo import Slo
 from traceanalyzer.hardware import Gpu
-from traceanalyzer.model import Parallel, Routing
+from traceanalyzer.model import ExpertRouting, Parallel
 from traceanalyzer.serving.serving_result import ServingResult
 from traceanalyzer.trace import Trace
 
@@ -55,7 +55,7 @@ class FasterHotspots:
     trace: Trace
     to_share: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
-    routing: Routing = field(default_factory=Routing)
+    routing: ExpertRouting = field(default_factory=ExpertRouting)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from traceanalyzer.commands.tune.compile.compilation import CompileFacts
 from traceanalyzer.commands.tune.compile.device import Device
 from traceanalyzer.hardware.assembly import Assembly, Instructions
 from traceanalyzer.kernels.problem import Config, Problem
-from traceanalyzer.kernels.traffic import Traffic
+from traceanalyzer.kernels.traffic import MemoryTraffic
 
 SPILL_SLOTS = 45
 """Vector instructions that one access to a spilled register costs."""
@@ -53,7 +53,7 @@ class Score:
     waves: float
 
 
-def score(problem: Problem, config: Config, facts: CompileFacts, traffic: Traffic, device: Device) -> Score:
+def score(problem: Problem, config: Config, facts: CompileFacts, traffic: MemoryTraffic, device: Device) -> Score:
     """Return the cost of one candidate that fits."""
     registers = facts.assembly.registers or 0
     resident = device.resident_programs(registers, facts.shared_bytes, config.num_warps)
@@ -75,14 +75,14 @@ def score(problem: Problem, config: Config, facts: CompileFacts, traffic: Traffi
     return Score(sum(demands) * pressure, work, in_flight, waves)
 
 
-def _vector_work(config: Config, facts: CompileFacts, traffic: Traffic) -> float:
+def _vector_work(config: Config, facts: CompileFacts, traffic: MemoryTraffic) -> float:
     loop, whole = facts.assembly.loop, facts.assembly.whole
     step = loop.vector + SPILL_SLOTS * loop.scratch
     once = max(0, whole.vector - loop.vector) + SPILL_SLOTS * max(0, whole.scratch - loop.scratch)
     return traffic.programs * config.num_warps * (step * traffic.iterations + once)
 
 
-def _memory_seconds(traffic: Traffic, in_flight: float, device: Device) -> float:
+def _memory_seconds(traffic: MemoryTraffic, in_flight: float, device: Device) -> float:
     """The slower of device memory, as far as Little's law lets it be used, and the L2 cache."""
     loaded = traffic.programs * traffic.iterations * traffic.step_bytes
     from_memory = in_flight * min(1.0, traffic.unique_bytes / loaded)
@@ -93,7 +93,7 @@ def _memory_seconds(traffic: Traffic, in_flight: float, device: Device) -> float
 def preselect(
     problem: Problem,
     configs: Sequence[Config],
-    traffic: Callable[[Problem, Config], Traffic],
+    traffic: Callable[[Problem, Config], MemoryTraffic],
     device: Device,
     keep: int,
     named: Sequence[str] = (),

@@ -14,7 +14,7 @@ from traceanalyzer.commands.tune.measure.measuring import MeasuringTask, Operati
 from traceanalyzer.kernels.problem import ELEMENT_BYTES, Config, Problem
 from traceanalyzer.kernels.routing import draw_experts
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, SearchSpace
-from traceanalyzer.kernels.traffic import Traffic, grouped_traffic
+from traceanalyzer.kernels.traffic import MemoryTraffic, grouped_traffic
 
 if TYPE_CHECKING:
     import torch
@@ -76,7 +76,7 @@ def config_keys(config: Config) -> dict[str, int]:
     return keys | {name: value for name, value in more.items() if value is not None}
 
 
-def traffic(problem: Problem, config: Config) -> Traffic:
+def traffic(problem: Problem, config: Config) -> MemoryTraffic:
     """Return what the gate_up product moves, the larger of the two."""
     return grouped_traffic(problem, config, ELEMENT_BYTES[problem.dtype])
 
