@@ -7,16 +7,17 @@ import numpy as np
 from traceanalyzer.segment.tokens import IntArray
 
 _REACH = 4
-"""Kernels in a row that one sequence may have and the other not."""
+"""Kernels in a row that one sequence may have and the other not. Chosen, not fitted."""
 _JUDGED_FROM = 64
-"""Events after which sequences that differ in most are given up."""
+"""Events after which sequences that differ in most are given up; bounds the work. Chosen, not fitted."""
 _LEAST_MATCHED = 0.9
+"""Share of the events that must have a counterpart. Chosen, not fitted."""
 _LOST = 2
-"""Events without a counterpart that a short sequence may have, too, beside one that has."""
+"""Events without a counterpart that a short sequence may have, too, beside one that has. Chosen, not fitted."""
 
 
 def align(own: IntArray, other: IntArray) -> IntArray | None:
-    """Return for each event of `own` its counterpart in `other`, or -1; null where they are not alike.
+    """Return for each event of `own` its counterpart in `other`, or -1; None where they are not alike.
 
     Both are walked at once; where they differ, the shortest run that one of them has on top is skipped.
     """
@@ -73,7 +74,7 @@ def begins(own: IntArray, other: IntArray) -> bool:
 
 
 def carry_over(own: IntArray, other: IntArray, block_of: IntArray) -> IntArray | None:
-    """Return the blocks of `own`, taken from its counterparts in `other`; null where they are not alike.
+    """Return the blocks of `own`, taken from its counterparts in `other`; None where they are not alike.
 
     An event without a counterpart goes with the one before it.
     """

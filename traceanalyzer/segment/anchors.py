@@ -29,7 +29,7 @@ _PARTING = (ACT, EXPERT, ROUTE, COMBINE, SAMPLE)
 _MERGE_OVER_GEMMS = 2
 """Matrix products that one mixing of tokens may have within it. Chosen, not fitted."""
 _STATES = ("mamba", "linear")
-"""Mixers that carry a state; they share the convolution ahead of it."""
+"""Mixers that carry a state; they share the convolution before it."""
 _LEAST_PAIRS = 3
 """Layers in a row with two attentions that make a decoder with cross attention, unless there are no other layers.
 Chosen, not fitted."""

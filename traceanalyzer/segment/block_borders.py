@@ -36,7 +36,7 @@ from traceanalyzer.segment.tokens import (
 )
 
 _LONGEST_STRAY = 4
-"""Foreign kernels that may stand in a block ahead of what its peers have. Chosen, not fitted."""
+"""Foreign kernels that may stand in a block before those that its peers have. Chosen, not fitted."""
 _LONGEST_NORM = 64
 """Kernels that an unfused norm may consist of; bounds the look back from its heart. Chosen, not fitted."""
 _TURNS_FROM = 3.0
@@ -55,7 +55,7 @@ class StepLayout:
         ffn: positions of activations and of what routes, computes or combines experts.
         products: matrix products and what ends a feed-forward: combining experts, collectives.
         turns: positions that show where a pass through the model ends or begins.
-        usual_head: tokens of a norm ahead of its heart, where it is not fused.
+        usual_head: tokens of a norm before its heart, where it is not fused.
     """
 
     tokens: IntArray
@@ -143,20 +143,20 @@ class StepLayout:
         return self.turns[index] if index >= 0 and self.turns[index] > low else low
 
     def first_norm_of_pass(self, low: int, mark: int) -> int:
-        """Return the first of the norms right ahead of a mark: a draft layer may norm two inputs and join them."""
+        """Return the first of the norms right before a mark: a draft layer may norm two inputs and join them."""
         while self.classes[mark - 1] == NORM and mark - 1 > low and self.passes_between(low, mark - 1):
             mark -= 1
         return mark
 
     def weak_border(self, low: int, high: int) -> int:
-        """Return a border where no norm shows: before the last run of products ahead of the next anchor."""
+        """Return a border where no norm shows: the start of the last run of products before the next anchor."""
         index = bisect_left(self.gemms, high) - 1
         return self.gemms[index] if index >= 0 and self.gemms[index] > low else high
 
     def block_starts(self, marks: list[int], by_norm: bool) -> list[int]:
-        """Return where blocks start, given the mark each starts with: ahead of the rest of its norm.
+        """Return where blocks start, given the mark each starts with: before the rest of its norm.
 
-        A model without input norms starts with its projections, ahead of the first mark.
+        A model without input norms starts with its projections, before the first mark.
         """
         if not by_norm or not marks:
             return marks
@@ -219,7 +219,7 @@ def _turns(tokens: IntArray, classes: ByteArray) -> list[int]:
 
 
 def _after_residual(layout: StepLayout, start: int, mark: int) -> int:
-    """Skip the residual addition of the part before: an addition ahead of any copy or conversion."""
+    """Skip the residual addition of the part before: an addition before any copy or conversion."""
     adds = layout.vocabulary.adds
     for position in range(start, mark):
         if layout.classes[position] == VIEW:

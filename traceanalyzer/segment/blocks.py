@@ -64,7 +64,7 @@ def find_blocks(tokens: IntArray, vocabulary: KernelVocabulary, known: frozenset
 
 
 def _plausible(layout: StepLayout, starts: list[int], ends: list[int]) -> bool:
-    """Return whether most of the blocks multiply matrices: what does not is no transformer block."""
+    """Return whether most of the blocks multiply matrices: what does not is not a transformer block."""
     good = sum(
         bisect_left(layout.gemms, start) < bisect_left(layout.gemms, end)
         for start, end in zip(starts, ends, strict=True)
@@ -282,7 +282,7 @@ def _borders(layout: StepLayout, anchors: list[Anchor], plan: _Plan) -> tuple[li
     marks = plan.marks
     by_norm = marks is layout.norms
     length = layout.length
-    # The first block has no gap ahead of it: its start is counted back from its anchor alone.
+    # The first block has no gap before it: its start is counted back from its anchor alone.
     first_before = plan.before.get(anchors[0].token, plan.usual_before)
     position = bisect_left(marks, anchors[0].start)
     first_mark = marks[max(position - first_before, 0)] if position else anchors[0].start
@@ -295,7 +295,7 @@ def _borders(layout: StepLayout, anchors: list[Anchor], plan: _Plan) -> tuple[li
         ends_at.append(end)
         starts_at.append(start)
     # A norm that is not fused starts some kernels before its heart. A block that ends at the mark that starts the next
-    # ends with that norm's first kernel; one that ends earlier (a pass ended) ends ahead of its own final norm.
+    # ends with that norm's first kernel; one that ends earlier (a pass ended) ends before its own final norm.
     starts = layout.block_starts(starts_at, by_norm)
     heads = dict(zip(starts_at, starts, strict=True))
     ends: list[int] = []
@@ -314,7 +314,7 @@ def _borders(layout: StepLayout, anchors: list[Anchor], plan: _Plan) -> tuple[li
 def _end_of_tower(
     layout: StepLayout, anchors: list[Anchor], number: int, starts: list[int], ends: list[int]
 ) -> int | None:
-    """Where the last block of another model ends that a pass ends behind without a norm: where its peers end."""
+    """Where the last block of another model ends, if its pass ends without a norm: where its peers end."""
     one, two = anchors[number : number + 2]
     alike = number > 0 and anchors[number - 1].token == one.token != two.token
     if not alike or not layout.passes_between(one.end, two.start):

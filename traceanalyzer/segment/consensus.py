@@ -13,17 +13,18 @@ from traceanalyzer.segment.tokens import BoolArray, IntArray
 from traceanalyzer.segment.truncated import Peer, batches
 
 _CLEAR = 0.9
-"""Confidence of blocks that need nobody's advice."""
+"""Confidence of blocks that need no advice. Chosen, not fitted."""
 _CLEARER = 0.03
-"""How much more certain another step must be to be followed."""
+"""How much more certain another step must be to be followed. Chosen, not fitted."""
 _LEAST_SHARED = 0.9
-"""Share of the other step's kernels that must be there."""
+"""Share of the other step's kernels that must be there. Chosen, not fitted."""
 _LOST = 3
-"""Kernels that may be missing of a short step, too."""
+"""Kernels that may be missing from a short step, too. Chosen, not fitted."""
 _TRIED = 3
-"""Steps of its length that a doubtful step is compared with."""
+"""Steps of its length that a doubtful step is compared with; bounds the work. Chosen, not fitted."""
 _ADVISORS = 256
-"""Distinct steps that may be followed, the clearest ones; bounds the search in a trace of ever new sequences."""
+"""Distinct steps that may be followed, the clearest ones; bounds the search in a trace of ever new sequences.
+Chosen, not fitted."""
 
 
 def consult(steps: Sequence[Peer]) -> list[Cut]:
@@ -55,7 +56,7 @@ def _about_as_long(one: Peer, two: Peer) -> bool:
 
 
 def _follow(step: Peer, peer: Peer) -> IntArray | None:
-    """Blocks of a step by those of its counterparts in another; null where that leaves one of its kernels in doubt."""
+    """Blocks of a step by those of its counterparts in another; None where that leaves one of its kernels in doubt."""
     block_of = np.full(len(step.tokens), -1, dtype=np.int64)
     for number in batches(step.group):
         mine, theirs = step.group == number, peer.group == number
@@ -86,6 +87,6 @@ def _between_equals(match: IntArray, other: IntArray) -> IntArray | None:
 
 
 def _last_known(values: IntArray, known: BoolArray) -> IntArray:
-    """The value at or before each place among the known ones; -1 ahead of the first."""
+    """The value at or before each place among the known ones; -1 before the first."""
     at = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
     return np.where(at >= 0, values[np.maximum(at, 0)], -1).astype(np.int64)

@@ -17,16 +17,15 @@ from traceanalyzer.segment.steps import StepEvents
 from traceanalyzer.segment.tokens import EMBED, MIXER, SAMPLE, IntArray, KernelVocabulary
 
 _COMMON = 0.6
-"""An index or embedding kernel as frequent as this share of the anchors belongs to the blocks."""
+"""An index or embedding kernel as frequent as this share of the anchors belongs to the blocks. Chosen, not fitted."""
 _TRIED = 16
-"""Ends of passes in a step that are tried as the end of the step."""
+"""Ends of passes in a step that are tried as the end of the step; bounds the work. Chosen, not fitted."""
 _ONE_GRAPH = 0.5
-"""Share of a step's events that one launch must have started for the step to be a graph's."""
-
+"""Share of a step's events that one launch must have started for the step to be a graph's. Chosen, not fitted."""
 _FEW = 4
-"""Kernels that must agree one by one to be the start of a step."""
+"""Kernels that must agree one by one to be the start of a step. Chosen, not fitted."""
 _SHALLOWER = 2
-"""A draft model has so many times fewer mixing kernels than the model it drafts for, at least."""
+"""A draft model has at minimum so many times fewer mixing kernels than the model it drafts for. Chosen, not fitted."""
 _HOST_INPUT = re.compile(r"HtoD|HostToDevice", re.IGNORECASE)
 
 
@@ -105,7 +104,7 @@ def _borders(tokens: IntArray, clock: IntArray, vocabulary: KernelVocabulary) ->
 
 
 def _begun_again(tokens: IntArray, clock: IntArray, sampling: int) -> int | None:
-    """How far behind its last sampling the only whole step ends: at the longest pause, if what follows is its start."""
+    """Events from the last sampling to the end of the only whole step: the longest pause, if its start comes next."""
     pauses = np.diff(clock[sampling:])
     if not len(pauses):
         return None
@@ -136,7 +135,7 @@ def _last_in(positions: list[int], low: int, high: int) -> int | None:
 def _with_drafts(pieces: list[IntArray], tokens: IntArray, vocabulary: KernelVocabulary) -> list[IntArray]:
     """Join the passes of a draft model to the pass that they follow (speculative decoding).
 
-    A step gets its inputs from the host ahead of its first block. A pass without any, much shallower than the one that
+    A step gets its inputs from the host before its first block. A pass without any, much shallower than the one that
     had them, goes on from what that one left on the GPU. Where no pass has inputs nothing is joined.
     """
     given = np.array([_HOST_INPUT.search(name) is not None for name in vocabulary.names], dtype=np.bool_)

@@ -13,13 +13,14 @@ import polars as pl
 from traceanalyzer.segment.segmentation_result import Segmentation
 
 LEAST_CHANGE = 0.10
-"""Share of its kind's time that a block must differ by to be named."""
+"""Share of its kind's time that a block must differ by to be named. Chosen, not fitted."""
 LEAST_SPREAD = 6.0
-"""The same in median absolute deviations of its kind."""
+"""The same in median absolute deviations of its kind. Chosen, not fitted."""
 LEAST_PEERS = 4
-"""Blocks of a kind below which none of them is called unusual."""
+"""Blocks of a kind below which none of them is called unusual. Chosen, not fitted."""
 LEAST_STEPS = 3
-"""Steps that a group should have; smaller ones count only where the phase has no other with as many blocks."""
+"""Steps that a group should have; smaller ones count only where the phase has no other with as many blocks.
+Chosen, not fitted."""
 
 _GROUP = ("device", "phase", "blocks", "structure", "batch")
 _PLACE = (*_GROUP, "block")
@@ -125,7 +126,7 @@ def too_few(cut: Segmentation) -> list[TooFew]:
 def _alike(cut: Segmentation) -> pl.DataFrame:
     """Complete steps with blocks: device, step, phase, blocks, structure, batch and the number of steps of the group.
 
-    Structure is the variants in order, batch the power of two at or below the tokens (null: unknown). Of each phase
+    Structure is the variants in order, batch the power of two at or below the tokens (None: unknown). Of each phase
     and depth the groups with enough steps remain, or else the largest.
     """
     keys = ["device", "step"]

@@ -1,8 +1,8 @@
-"""Encoders that norm behind each half of a block (BERT): whose the norm between two blocks is.
+"""Encoders that norm after each half of a block (BERT): whose the norm between two blocks is.
 
-L blocks with a norm ahead of each half and a final norm make the same sequence as a norm of the embedding and L blocks
-with a norm behind each half. What lies around tells: token, position and segment tables that are summed ahead of the
-first norm, or a pooler (a product and a tanh) behind the last one, where nothing is sampled. Without such a sign the
+L blocks with a norm before each half and a final norm make the same sequence as a norm of the embedding and L blocks
+with a norm after each half. What lies around tells: token, position and segment tables that are summed before the
+first norm, or a pooler (a product and a tanh) after the last one, where nothing is sampled. Without such a sign the
 blocks stay as they were found.
 """
 
@@ -18,7 +18,8 @@ from traceanalyzer.segment.cut import Cut, cut_from_spans
 from traceanalyzer.segment.tokens import EMBED, GEMM, NORM, OTHER, SAMPLE, VIEW, IntArray, KernelVocabulary
 
 LEAST_TABLES = 3
-"""Tables that an encoder of pairs of texts sums: tokens, positions, segments. Decoders have at most two."""
+"""Tables that an encoder of pairs of texts sums: tokens, positions, segments. Decoders have at most two.
+From the architectures (BERT), not fitted."""
 
 _LAYER_NORM = re.compile(r"layer_?norm", re.IGNORECASE)
 _EMBEDS = re.compile(r"triton_\w*_embedding_\w*layer_?norm")
@@ -33,7 +34,7 @@ def closing_norms(tokens: IntArray, vocabulary: KernelVocabulary, cut: Cut) -> C
     Args:
         tokens: token of each event of the step.
         vocabulary: what the tokens are.
-        cut: the blocks as found, each with its norm ahead.
+        cut: the blocks as found, each with its norm before it.
     """
     placed = np.flatnonzero(cut.block_of >= 0)
     if cut.count < 2 or not _in_a_row(placed, cut.block_of[placed]):
@@ -72,7 +73,7 @@ def _last_end(tokens: IntArray, vocabulary: KernelVocabulary, starts: list[int],
 
 
 def _first_start(tokens: IntArray, starts: list[int], ends: list[int]) -> int:
-    """Where the first block starts: behind what it has ahead of all that the second has (a wider embedding, ALBERT)."""
+    """Where the first block starts: after the kernels that the second block lacks (a wider embedding, ALBERT)."""
     length = ends[1] - starts[1]
     start = ends[0] - length
     alike = start >= starts[0] and np.array_equal(tokens[start : ends[0]], tokens[starts[1] : ends[1]])
@@ -88,7 +89,7 @@ def _is_post_norm(tokens: IntArray, vocabulary: KernelVocabulary, first: int, en
 
 
 def _tables(tokens: IntArray, vocabulary: KernelVocabulary, norm: int) -> int:
-    """Number of lookups whose results are summed right ahead of a norm: one more than the additions, at most."""
+    """Number of lookups whose results are summed right before a norm: one more than the additions, at most."""
     low = norm
     while low > 0 and vocabulary.classes[tokens[low - 1]] in (EMBED, OTHER, VIEW):
         low -= 1
@@ -100,7 +101,7 @@ def _tables(tokens: IntArray, vocabulary: KernelVocabulary, norm: int) -> int:
 
 
 def has_pooler(behind: IntArray, vocabulary: KernelVocabulary) -> bool:
-    """Whether a product and at once a tanh are among the kernels behind a model's last norm."""
+    """Whether a product directly followed by a tanh is among the kernels after a model's last norm."""
     work = behind[(vocabulary.classes[behind] != VIEW) & ~vocabulary.helpers[behind]].tolist()
     return any(
         vocabulary.classes[one] == GEMM and _TANH.search(vocabulary.names[two]) is not None

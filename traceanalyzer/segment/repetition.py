@@ -14,7 +14,7 @@ from traceanalyzer.segment.tokens import COMM, EXPERT, GEMM, NORM, IntArray, Ker
 _LEAST_SIMILAR = 0.75
 """Share of their distinct kernels that neighbouring blocks must have in common. Chosen, not fitted."""
 _LARGEST_LOOK_BACK = 4096
-"""Kernels ahead of an anchor that its block may start at; bounds the work. Chosen, not fitted."""
+"""Kernels before an anchor that its block may start at; bounds the work. Chosen, not fitted."""
 _PRODUCT_WEIGHT = 4.0
 """Votes of a matrix product on the number of blocks; other kernels have one. Chosen, not fitted."""
 _WIDEST_GAP = 3
@@ -71,7 +71,7 @@ def _anchors(tokens: IntArray, vocabulary: KernelVocabulary) -> IntArray | None:
 
 
 def _starts(layout: StepLayout, anchors: IntArray) -> list[int]:
-    """Step back from the anchors as long as they all see the same kernel; stop ahead of a collective."""
+    """Step back from the anchors as long as they all see the same kernel; stop before a collective."""
     tokens, classes = layout.tokens, layout.classes
     room = min(int(anchors[0]), int(np.diff(anchors).min()) - 1, _LARGEST_LOOK_BACK)
     # tokens[anchors - step] is the kernel that many places ahead in every block [blocks]; a norm is the best start.

@@ -31,7 +31,7 @@ _WRITES = re.compile(r"scatter|index_put|index_copy|index_fill", re.IGNORECASE)
 """Index kernels that write somewhere instead of reading."""
 
 _GATES = re.compile(r"(?i)^(?!.*(silu|swish|gelu|top_?k|rout|expert|moe)).*sigmoid")
-"""Elementwise kernels that squash what gates a tensor, and are no activation of a feed-forward."""
+"""Elementwise kernels that squash what gates a tensor, and are not an activation of a feed-forward."""
 
 _LIKE_THE_LONGEST = 0.7
 """Share of the longest product's time from which one may be lm_head: draft heads after it are of about its size.
@@ -53,7 +53,7 @@ def block_roles(tokens: IntArray, vocabulary: KernelVocabulary) -> list[str]:
 
     Products before the mixing of tokens project queries, keys and values, those after it up to the next norm or
     collective project its output. In the feed-forward the activation parts gate_up from down, and the expert
-    kernels are the gate_up half and the down half in order; a product ahead of the routing is the router:
+    kernels are the gate_up half and the down half in order; a product before the routing is the router:
 
         kernel  norm  gemm      rope  attn       gemm    norm  gemm     silu        gemm
         role    norm  qkv_proj  rope  attention  o_proj  norm  gate_up  activation  down
@@ -76,7 +76,7 @@ def block_roles(tokens: IntArray, vocabulary: KernelVocabulary) -> list[str]:
     output = _output_products(block, after, end) if mixing else []
     for p in output:
         block.propose(p, "o_proj")
-    # The rest of the products belong to the feed-forward. What is no product is placed last, by the products around it.
+    # The other products belong to the feed-forward. What is not a product is placed last, by the products around it.
     _feed_forward(block, [p for p in after if p not in output], vocabulary)
     _experts(block)
     _fill(block, own, vocabulary)
@@ -124,7 +124,7 @@ def _output_products(block: _Block, after: list[int], end: int) -> list[int]:
     """Return the output projection: products up to the next norm, collective or routing, but for a feed-forward's."""
     parting = (NORM, COMM, ROUTE, EXPERT)
     stop = next((p for p in range(end + 1, len(block.classes)) if block.classes[p] in parting), len(block.classes))
-    near = [p for p in after if p < stop] or after[:1]  # a gated norm may stand ahead of it
+    near = [p for p in after if p < stop] or after[:1]  # a gated norm may stand before it
     active = any(block.active[end + 1 : stop])
     if len(near) > 1 and (active or (len(near) == len(after) and len(after) > 2)):
         return near[:1]
@@ -132,7 +132,7 @@ def _output_products(block: _Block, after: list[int], end: int) -> list[int]:
 
 
 def _ends_attention(block: _Block, tokens: list[int], product: int, vocabulary: KernelVocabulary) -> bool:
-    """Whether a product follows an attention and has a norm behind it: self attention ahead of cross attention."""
+    """Whether a product follows an attention and has a norm after it: self attention before cross attention."""
     near = (p for p in range(product - 1, -1, -1) if block.classes[p] in (NORM, MIXER))
     before = next(near, None)
     after = next((p for p in range(product + 1, len(tokens)) if block.classes[p] in (NORM, MIXER, GEMM)), None)
@@ -162,9 +162,9 @@ def _feed_forward(block: _Block, products: list[int], vocabulary: KernelVocabula
 
 
 def _shared_gate(block: _Block, products: list[int], vocabulary: KernelVocabulary) -> int | None:
-    """The product to a single column that weighs the shared experts' output, ahead of them or behind.
+    """The product to a single column that weighs the shared experts' output, before them or after.
 
-    A sigmoid follows it at once; where that is fused into something later, it is a product behind their down
+    A sigmoid follows it at once; where that is fused into something later, it is a product after their down
     projection. A projection of their own with an activation that is called a sigmoid stands between others.
     """
     for gate in (products[-1:], products[:1]):
@@ -190,16 +190,16 @@ def _gate_after_down(block: _Block, products: list[int]) -> int | None:
 
 
 def _next(block: _Block, product: int, vocabulary: KernelVocabulary) -> int:
-    """The first kernel behind a product that does work of its own; the product where there is none."""
+    """The first kernel after a product that does work of its own; the product where there is none."""
     behind = range(product + 1, len(block.tokens))
     return next((p for p in behind if block.classes[p] != VIEW and not vocabulary.helpers[block.tokens[p]]), product)
 
 
 def _router(block: _Block, ahead: list[int], routed: int) -> int | None:
-    """The router among the products ahead of the routing, some of which may be those of shared experts.
+    """The router among the products before the routing, some of which may be those of shared experts.
 
-    Shared experts have one product, or two of one kernel (gate and up), ahead of their activation, and one behind
-    it. A product on top ahead of them is the router; otherwise it is the last one.
+    Shared experts have one product, or two of one kernel (gate and up), before their activation, and one after
+    it. A further product before them is the router; otherwise it is the last one.
     """
     if not ahead or any(block.active[ahead[-1] : routed]) or "router" in block.roles:
         return None
@@ -253,7 +253,7 @@ def _fill(block: _Block, tokens: list[int], vocabulary: KernelVocabulary) -> Non
         while end + 1 < len(tokens) and block.classes[end + 1] in (OTHER, NORM, VIEW):
             end += 1
         if start and start < heart and vocabulary.adds[tokens[start]]:
-            start += 1  # the residual addition behind a product
+            start += 1  # the residual addition after a product
         for p in range(start, end + 1):
             block.propose(p, "norm")
     for p, token in enumerate(tokens[1:], start=1):
@@ -271,7 +271,7 @@ def _between_products(block: _Block, vocabulary: KernelVocabulary) -> None:
 
 
 def _stretches(roles: list[str | None]) -> list[tuple[int, int, str]]:
-    """The stretches from each gate_up to a down right behind it, and from the router to the first expert."""
+    """The stretches from each gate_up to a down right after it, and from the router to the first expert."""
     products = [(p, role) for p, role in enumerate(roles) if role in ("gate_up", "down")]
     stretches = [(a, b, "activation") for (a, one), (b, two) in pairwise(products) if (one, two) == ("gate_up", "down")]
     router = next((p for p, role in enumerate(roles) if role == "router"), None)
@@ -286,9 +286,9 @@ def outer_roles(
 ) -> dict[int, str]:
     """Return the role of each kernel of a step that is in no block, by its position.
 
-    A gather ahead of a pass through the model is the embedding. Behind one, the longest matrix product is lm_head
+    A gather before a pass through the model is the embedding. After one, the longest matrix product is lm_head
     and what computes after it the sampler. Between two passes (verification and drafts) one ends and the next
-    begins; without sampling in between, the first was no pass of its own (a vision tower). In a step without
+    begins; without sampling in between, the first was not a pass of its own (a vision tower). In a step without
     blocks only names tell.
     """
     if block_of.max(initial=-1) < 0:
@@ -321,7 +321,7 @@ def _outside(block_of: IntArray) -> list[IntArray]:
 
 
 def _ahead(tokens: IntArray, vocabulary: KernelVocabulary) -> list[str]:
-    """Roles ahead of a pass: its last gather is the embedding, and so are others by the same kernel."""
+    """Roles before a pass: its last gather is the embedding, and so are others by the same kernel."""
     roles = [vocabulary.roles[token] for token in tokens.tolist()]
     gathers = np.flatnonzero(vocabulary.classes[tokens] == EMBED)
     reads = [not _WRITES.search(vocabulary.names[token]) for token in tokens[gathers].tolist()]

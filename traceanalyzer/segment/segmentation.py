@@ -346,7 +346,7 @@ def _adopt(steps: list[StepEvents], stray: IntArray) -> list[StepEvents]:
 def _join_lead(
     steps: list[StepEvents], leading: IntArray, tokens: IntArray, vocabulary: KernelVocabulary
 ) -> tuple[list[StepEvents], IntArray]:
-    """What was launched before the first marker is a partial step, with what came ahead of any launch, if it computes.
+    """What was launched before the first marker is a partial step, with what came before any launch, if it computes.
 
     Returns the steps and the events without a launch that are still to be placed.
     """

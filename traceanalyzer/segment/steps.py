@@ -18,7 +18,8 @@ Chosen, not fitted: two engines that share a device each launch far more, helper
 _GRAPH_FROM = 8
 """Events of one launch above which it was a graph's, whatever the call is named. Chosen, not fitted."""
 _MOST_SHAPES = 64
-"""Distinct kernel sequences from which on windows are not searched for several steps; bounds the work."""
+"""Distinct kernel sequences from which on windows are not searched for several steps; bounds the work.
+Chosen, not fitted."""
 _NEVER = 2**62
 """Later than any event, in ns; negative, before any."""
 
@@ -202,7 +203,7 @@ def _at_once(marks: list[Mark]) -> bool:
 def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
     """Give every launched event to the mark whose window holds its launch; windows run to the next mark.
 
-    Python frames that launched nothing are no steps. Events without a launch are left to `unlaunched`.
+    Python frames that launched nothing are not steps. Events without a launch are left to `unlaunched`.
     """
     launch = events["launch_ns"].fill_null(-_NEVER).to_numpy()
     launched = events["launch_ns"].is_not_null().to_numpy()

@@ -18,7 +18,7 @@ _WORK = (NORM, GEMM, EXPERT, MIXER, COMM)
 
 
 def chains(stream: IntArray, start: IntArray, dur: IntArray, classes: ByteArray) -> IntArray | None:
-    """Return for each event of a step which batch it works for, or null where there is only one.
+    """Return for each event of a step which batch it works for, or None where there is only one.
 
     The arguments hold one value for each event of the step, in order of start; times in ns.
 
@@ -50,7 +50,7 @@ def chains(stream: IntArray, start: IntArray, dur: IntArray, classes: ByteArray)
 def find_batches(tokens: IntArray, chain: IntArray, vocabulary: KernelVocabulary, known: frozenset[int]) -> Cut:
     """Find the blocks of each batch on its own; a layer's come one after the other, the first batch's first.
 
-    What the longest has ahead of and behind its blocks is done for all: it surrounds the blocks of the others, too.
+    What the longest has before and after its blocks is done for all: it surrounds the blocks of the others, too.
 
     Args:
         tokens: token of each event of the step.
@@ -80,7 +80,7 @@ def find_batches(tokens: IntArray, chain: IntArray, vocabulary: KernelVocabulary
 
 
 def _around(where: IntArray, cut: Cut) -> tuple[IntArray, IntArray]:
-    """Positions of a batch's events ahead of its first block and behind its last."""
+    """Positions of a batch's events before its first block and after its last."""
     placed = np.flatnonzero(cut.block_of >= 0)
     if not len(placed):
         return where[:0], where[:0]

@@ -12,7 +12,7 @@ from traceanalyzer.segment.cut import Cut
 from traceanalyzer.segment.tokens import IntArray
 
 MOST_TRIED = 8
-"""Distinct kernel sequences that a cut-off step is compared with."""
+"""Distinct kernel sequences that a cut-off step is compared with; bounds the work. Chosen, not fitted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Peer:
 
 
 def truncate(own: IntArray, group: IntArray, peers: Iterable[Peer]) -> Cut | None:
-    """Return the blocks of a cut-off step, or null where it is the beginning of no other step.
+    """Return the blocks of a cut-off step, or None where it is the beginning of no other step.
 
     Two batches at once are followed one by one: how their kernels mix differs from step to step.
 

@@ -108,7 +108,7 @@ def _feed_forward(block: IntArray, vocabulary: KernelVocabulary) -> str | None:
 def _models(blocks: list[IntArray], mixers: list[str | None], vocabulary: KernelVocabulary) -> list[int | None]:
     """Number the models that the attention blocks belong to, None for other blocks.
 
-    A vision tower ahead of a language model (or a draft after it) has attention kernels that the other lacks, and
+    A vision tower before a language model (or a draft after it) has attention kernels that the other lacks, and
     its blocks come all together; kernels of one model's kinds of layers alternate.
     """
     attending = [i for i, mixer in enumerate(mixers) if mixer == "attention"]

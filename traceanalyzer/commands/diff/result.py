@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.words import Phase
 
 MEAN = InFrame("Float64")
 COUNT = InFrame("UInt32")
@@ -42,7 +43,7 @@ class DiffSteps(Part):
 
     frame_title: ClassVar[str] = "Diff.matched"
 
-    phase: Annotated[Literal["decode", "prefill", "mixed", "dummy", "unknown"], told("Their phase.")]
+    phase: Annotated[Phase, told("Their phase.")]
     requests: Annotated[int | None, told("Sequences per step.", null="unknown, or batches differ")]
     steps_before: Annotated[int, told("Steps of BEFORE.", frame=COUNT)]
     steps_after: Annotated[int, told("Steps of AFTER.", frame=COUNT)]

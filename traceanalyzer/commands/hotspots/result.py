@@ -11,6 +11,7 @@ import polars as pl
 
 from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.findings import Finding
+from traceanalyzer.words import Phase
 
 DURATION = pl.col("dur_ns")
 PLACED = pl.col("role").filter("in_average")
@@ -112,10 +113,7 @@ class HotspotsDocument(Document, tag="traceanalyzer/hotspots/1"):
 
     command: ClassVar[str] = "hotspots"
 
-    phase: Annotated[
-        Literal["decode", "prefill", "mixed", "dummy", "unknown"] | None,
-        told("Phase looked at.", null="the whole trace"),
-    ]
+    phase: Annotated[Phase | None, told("Phase looked at.", null="the whole trace")]
     total_us: Annotated[float, told("Sum of the kernels' durations.")]
     steps: Annotated[int, told("Complete steps that per_step_us rests on; a step on two GPUs counts twice.")]
     rows: Annotated[list[HotspotRow], told("By total time; every kernel is in exactly one.")]

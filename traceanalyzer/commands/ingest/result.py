@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.words import Phase
 
 
 class SummarySource(Part):
@@ -53,7 +54,7 @@ class SummaryStep(Part):
 
     index: Annotated[int, told("Number of the step, from 0.")]
     label: Annotated[str | None, told("Text of its marker.", null="no marker")]
-    phase: Annotated[Literal["decode", "prefill", "mixed", "dummy", "unknown"], told("What the step does.")]
+    phase: Annotated[Phase, told("What the step does.")]
     complete: Annotated[bool, told("False where the recording cuts it off.")]
     requests: Annotated[int | None, told("Sequences.", null="unknown")]
     tokens: Annotated[int | None, told("New tokens.", null="unknown")]

@@ -6,30 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.findings import Finding
+from traceanalyzer.words import Phase, Role
 
-Role = Literal[
-    "norm",
-    "qkv_proj",
-    "rope",
-    "kv_write",
-    "attention",
-    "o_proj",
-    "router",
-    "moe_routing",
-    "moe_gate_up",
-    "moe_down",
-    "moe_combine",
-    "gate_up",
-    "down",
-    "activation",
-    "quantize",
-    "communication",
-    "copy",
-    "embedding",
-    "lm_head",
-    "sampler",
-    "other",
-]
 Limit = Literal["compute", "memory", "latency", "communication", "unknown"]
 
 
@@ -178,10 +156,7 @@ class RooflineDocument(Document, tag="traceanalyzer/roofline/1"):
 
     command: ClassVar[str] = "roofline"
 
-    phase: Annotated[
-        Literal["decode", "prefill", "mixed", "dummy", "unknown"] | None,
-        told("Phase of the steps.", null="they are of several"),
-    ]
+    phase: Annotated[Phase | None, told("Phase of the steps.", null="they are of several")]
     steps: Annotated[int, told("Steps looked at.")]
     gpu: Annotated[RooflineGpu, told("The GPU.")]
     model: Annotated[RooflineModel, told("The model.")]
