@@ -78,7 +78,7 @@ class Segmentation(NotebookView):
     warnings: tuple[TraceWarning, ...] = ()
 
     def only(self, *, step: int | None = None, phase: str | None = None, device: int | None = None) -> Segmentation:
-        """Return the steps of a number, phase or device, with their blocks and events; null means any."""
+        """Return the steps of a number, phase or device, with their blocks and events; None means any."""
         wanted = {"step": step, "phase": phase, "device": device}
         filters = [pl.col(name) == value for name, value in wanted.items() if value is not None]
         if not filters:

@@ -24,8 +24,8 @@ class Product:
         m: every number of rows seen, smallest first; in a mixture of experts tokens x top-k.
         common_m: the one that most kernels have.
         n, k: columns and inner size, as the model has them.
-        experts: on this rank; null for a dense product.
-        top_k: experts a token; null likewise.
+        experts: on this rank; None for a dense product.
+        top_k: experts per token; None likewise.
         distinct: number of rows -> experts on this rank that are expected to get a token.
     """
 
@@ -40,7 +40,7 @@ class Product:
 
 @dataclass(frozen=True)
 class PlanCandidate:
-    """Kernels of one name, role and shape. Times are means a step, in ns.
+    """Kernels of one name, role and shape. Times are means per step, in ns.
 
     Attributes:
         kernel: what the name says.
@@ -48,12 +48,12 @@ class PlanCandidate:
         roles: all of them, the first is ``role``.
         count: kernels.
         measured_ns: their time.
-        floor_ns: shortest time that the peak roofs allow; null where unknown.
-        worth_ns: time above floor and launch latency: what a win can bring at most; null where unknown.
+        floor_ns: shortest time that the peak roofs allow; None where unknown.
+        worth_ns: time above floor and launch latency: what a win can bring at most; None where unknown.
         reachable_ns: the same above the achievable roofs.
         bound: as the roofline has it.
         plausible: false where the kernels are faster than their floor.
-        product: what they multiply; null where unknown.
+        product: what they multiply; None where unknown.
         why_unknown: why ``worth_ns`` or ``product`` is not known.
     """
 
@@ -185,7 +185,7 @@ def _joined(first: PlanCandidate, other: PlanCandidate) -> PlanCandidate:
 
 
 def refuse(candidate: PlanCandidate, period_ns: float) -> str | None:
-    """Return why a kernel is not to be tuned, or null.
+    """Return why a kernel is not to be tuned, or None.
 
     Args:
         candidate: the kernel.
@@ -200,7 +200,7 @@ def refuse(candidate: PlanCandidate, period_ns: float) -> str | None:
     if not candidate.plausible:
         return "faster than its floor, which cannot be: model, GPU, layout or workload are not those that ran"
     if candidate.worth_ns is None:
-        return f"what a win would be worth is unknown: {candidate.why_unknown}"
+        return f"what a faster kernel would save is unknown: {candidate.why_unknown}"
     return _cannot_pay(candidate, period_ns)
 
 
@@ -226,7 +226,7 @@ def _closed(kernel: KernelName) -> str:
 
 
 def worth_listing(roof: Iterable[PlanCandidate], period_ns: float) -> list[PlanCandidate]:
-    """Return those that a reader may take for worth tuning: by what they could win, or products by their time."""
+    """Return those that a reader may take for worth tuning: by what they could save, or products by their time."""
     least = LEAST_WORTH * period_ns
 
     def listed(one: PlanCandidate) -> bool:
