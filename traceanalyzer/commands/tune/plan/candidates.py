@@ -13,7 +13,7 @@ from traceanalyzer.roofline import Roofline
 from traceanalyzer.roofline.rows import REDUNDANT_PARTS
 
 LEAST_WORTH = 0.01
-"""A win below this share of the step (with the pause before it) does not pay: run-to-run noise hides it."""
+"""A saving below this share of the step (with the pause before it) does not pay: run-to-run noise hides it."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Product:
         m: every number of rows seen, smallest first; in a mixture of experts tokens x top-k.
         common_m: the one that most kernels have.
         n, k: columns and inner size, as the model has them.
-        experts: on this rank; null for a dense product.
-        top_k: experts a token; null likewise.
+        experts: on this rank; None for a dense product.
+        top_k: experts per token; None likewise.
         distinct: number of rows -> experts on this rank that are expected to get a token.
     """
 
@@ -40,7 +40,7 @@ class Product:
 
 @dataclass(frozen=True)
 class PlanCandidate:
-    """Kernels of one name, role and shape. Times are means a step, in ns.
+    """Kernels of one name, role and shape. Times are means per step, in ns.
 
     Attributes:
         kernel: what the name says.
@@ -48,13 +48,13 @@ class PlanCandidate:
         roles: all of them, the first is ``role``.
         count: kernels.
         measured_ns: their time.
-        floor_ns: shortest time that the peak roofs allow; null where unknown.
-        worth_ns: time above floor and launch latency: what a win can bring at most; null where unknown.
+        floor_ns: shortest time that the peak roofs allow; None where unknown.
+        worth_ns: time above floor and launch latency: what a better tile can save at most; None where unknown.
         reachable_ns: the same above the achievable roofs.
         bound: as the roofline has it.
         plausible: false where the kernels are faster than their floor.
-        product: what they multiply; null where unknown.
-        why_unknown: why ``worth_ns`` or ``product`` is not known.
+        product: what they multiply; None where unknown.
+        why_unknown: why ``worth_ns`` or ``product`` is unknown.
     """
 
     kernel: KernelName
@@ -185,7 +185,7 @@ def _joined(first: PlanCandidate, other: PlanCandidate) -> PlanCandidate:
 
 
 def refuse(candidate: PlanCandidate, period_ns: float) -> str | None:
-    """Return why a kernel is not to be tuned, or null.
+    """Return why a kernel is not to be tuned, or None.
 
     Args:
         candidate: the kernel.
@@ -226,7 +226,7 @@ def _closed(kernel: KernelName) -> str:
 
 
 def worth_listing(roof: Iterable[PlanCandidate], period_ns: float) -> list[PlanCandidate]:
-    """Return those that a reader may take for worth tuning: by what they could win, or products by their time."""
+    """Return those that a reader may take for worth tuning: by what they could save, or products by their time."""
     least = LEAST_WORTH * period_ns
 
     def listed(one: PlanCandidate) -> bool:

@@ -35,9 +35,9 @@ def flips(kernel: KernelName, vendor: str | None, experts: int | None, top_k: in
 
     Args:
         kernel: the kernel.
-        vendor: of the GPU; null where unknown.
-        experts: routed experts of the whole model; null for a dense product.
-        top_k: experts a token; null likewise.
+        vendor: of the GPU; None where unknown.
+        experts: routed experts of the whole model; None for a dense product.
+        top_k: experts per token; None likewise.
     """
     step = top_k or 1
     if kernel.scheme == "triton_kernels" and vendor == "amd":

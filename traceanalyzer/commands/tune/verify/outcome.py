@@ -60,11 +60,11 @@ class TimeChange:
 
 @dataclass(frozen=True)
 class KernelChange:
-    """One position in the step whose kernel is another one, or is launched otherwise. Times in ns a step.
+    """One position in the step whose kernel is another one, or is launched otherwise. Times in ns per step.
 
     Attributes:
         role, block_kind: where it stands.
-        name_before, name_after: null where it exists on one side only.
+        name_before, name_after: None where it exists on one side only.
         what: what changed, in words.
         tile: whether it is a change of tile, warps, split-k or launch of a kernel of the same library, or of the
             kernel that adds up the parts of a split.
@@ -87,14 +87,14 @@ class TileOutcome:
     """What changed between two traces.
 
     Attributes:
-        compared: the comparison it rests on.
+        compared: the comparison it is based on.
         step: device time of a step.
-        period: a step with the pause before it; null where no pause is known.
+        period: a step with the pause before it; None where no pause is known.
         tpot: whether ``period`` is the time of an output token: every step gives each sequence one.
         changes: kernels that changed, the largest change first.
         tile: time of the kernels whose tile changed; None where none did.
         hidden: retunable kernels that take noticeably longer or shorter under the same name, which does not hold the
-            tile: a configuration may be behind it.
+            tile: a configuration may be the reason.
         attribution: what explains the step's change:
             ``tile``: most of it is the tile's; ``partly``: some of it;
             ``other``: it has other reasons, or goes against the tile;
@@ -303,7 +303,7 @@ def _what(
 
 
 def _launch_change(before: dict[str, frozenset[str]] | None, after: dict[str, frozenset[str]] | None) -> str | None:
-    """The first way in which launches differ, warps before the rest; null where none is known to."""
+    """The first way in which launches differ, warps before the rest; None where none is known to."""
     if before is None or after is None:
         return None
     words = {"num_warps": "warps", "grid": "grid", "thread_block": "block", "shared_memory": "shared memory"}
