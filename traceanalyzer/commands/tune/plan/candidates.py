@@ -122,7 +122,7 @@ def candidates_of(roof: Roofline, kernels: pl.DataFrame) -> tuple[PlanCandidate,
             bound=row["bound"],
             plausible=row["plausible"],
             product=_product(row),
-            why_unknown=reasons.get((row["role"] or "other", row["part"] or ""), "its shape is not known"),
+            why_unknown=reasons.get((row["role"] or "other", row["part"] or ""), "its shape is unknown"),
         )
         for row in groups.iter_rows(named=True)
     ]
@@ -200,7 +200,7 @@ def refuse(candidate: PlanCandidate, period_ns: float) -> str | None:
     if not candidate.plausible:
         return "faster than its floor, which cannot be: model, GPU, layout or workload are not those that ran"
     if candidate.worth_ns is None:
-        return f"what a win would be worth is unknown: {candidate.why_unknown}"
+        return f"what a better tile would save is unknown: {candidate.why_unknown}"
     return _cannot_pay(candidate, period_ns)
 
 
@@ -209,7 +209,7 @@ def _cannot_pay(candidate: PlanCandidate, period_ns: float) -> str | None:
         if worth is not None and worth < LEAST_WORTH * period_ns:
             share = worth / period_ns if period_ns else 0.0
             return (
-                f"cannot pay: at most {worth / 1000:,.1f} µs a step ({share * 100:.2f} %) lie above its {roof}, "
+                f"cannot pay: at most {worth / 1000:,.1f} µs per step ({share * 100:.2f} %) lie above its {roof}, "
                 f"less than {LEAST_WORTH * 100:g} %"
             )
     return None
@@ -221,8 +221,8 @@ def _closed(kernel: KernelName) -> str:
         owner = f" ({whose})" if whose else ""
         return f"closed{owner}: {kernel.knob or 'no setting is known that changes its tile'}"
     if kernel.kind in ("attention", "ssm"):
-        return f"its tile is not known to be changeable: {kernel.knob or 'it is chosen in the code'}"
-    return "no matrix product, so no tile to choose; fusing or removing it is what helps"
+        return f"no known way to change its tile: {kernel.knob or 'it is chosen in the code'}"
+    return "not a matrix product, so there is no tile to choose; fuse or remove it instead"
 
 
 def worth_listing(roof: Iterable[PlanCandidate], period_ns: float) -> list[PlanCandidate]:
