@@ -6,7 +6,7 @@ from synthetic.spec import Engine, StepSpec
 
 
 def step_label(engine: Engine, step: StepSpec, number: int, runner_line: int) -> str | None:
-    """The marker text of a step, null where the engine writes none. `number` counts `ProfilerStep`s."""
+    """The marker text of a step, None where the engine writes none. `number` counts `ProfilerStep`s."""
     if engine == "vllm":
         return (
             f"execute_context_{step.context_requests}({step.context_tokens})"

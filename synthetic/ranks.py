@@ -60,7 +60,7 @@ class JobTruth:
         calls: every call, recorded or not.
         layers: by rank.
         expert_ns: by rank, time of expert products in recorded steps, dummies included.
-        bubble_share: of the stages' cycles between recorded steps, the part without work or transfer; null
+        bubble_share: of the stages' cycles between recorded steps, the part without work or transfer; None
             without a pipeline or with one step.
         dummy_steps: by rank.
     """

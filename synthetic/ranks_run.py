@@ -27,7 +27,7 @@ class CallTruth:
         step: of the model.
         transfer_ns: from the last arrival to the end.
         wait_ns: by rank, from its arrival to the last one.
-        late: the last rank to arrive; null where all came together.
+        late: the last rank to arrive; None where all came together.
     """
 
     kind: CollectiveKind
@@ -99,7 +99,7 @@ class _Coupling:
         return moved
 
     def _begin(self, rank: int, record: DeviceRecord, state: _Rank) -> int | None:
-        """When a record starts; null while the first stage waits for the step that must end before."""
+        """When a record starts; None while the first stage waits for the step that must end before."""
         begin = state.clock + state.gaps[state.position]
         place = self.job.place(rank)
         first = state.position == 0 or state.records[state.position - 1].step != record.step

@@ -22,7 +22,7 @@ BETWEEN_STEPS_NS = 40_000
 
 @dataclass(frozen=True)
 class DeviceRecord:
-    """A device event as it ran. `external_id` is null in graphs; `node` counts within a graph launch."""
+    """A device event as it ran. `external_id` is None in graphs; `node` counts within a graph launch."""
 
     spec: KernelSpec
     start_ns: int
@@ -37,7 +37,7 @@ class DeviceRecord:
 
 @dataclass(frozen=True)
 class HostLaunch:
-    """A call to the runtime with the CPU op around it; a graph launch has none (`op` null)."""
+    """A call to the runtime with the CPU op around it; a graph launch has none (`op` None)."""
 
     op: str | None
     op_start_ns: int

@@ -13,7 +13,7 @@ from synthetic.spec import Category, Phase, Role, Section
 class DeviceEventTruth:
     """One device event. `event` is its index in `traceEvents`, `start_ns` counts from the trace's base time.
 
-    `step` is null for events launched before the profile, `block` for events outside blocks.
+    `step` is None for events launched before the profile, `block` for events outside blocks.
     """
 
     event: int
@@ -63,7 +63,7 @@ class BlockTruth(SectionTruth):
 
 @dataclass(frozen=True)
 class StepTruth:
-    """One step: `label` is the marker's text, null where the engine writes none.
+    """One step: `label` is the marker's text, None where the engine writes none.
 
     `complete` is False for a step whose device events are not all in the file. `kernels`, `kernel_sum_ns`,
     `busy_ns` and `span_ns` (first start to last end) count everything the step launched, `outside` included.
@@ -155,7 +155,7 @@ def sums_by_role(events: Iterable[DeviceEventTruth]) -> dict[Role, int]:
 
 
 def smallest_period(kinds: tuple[str, ...]) -> int | None:
-    """The smallest number of blocks after which the kinds repeat, null where they do not within the step."""
+    """The smallest number of blocks after which the kinds repeat, None where they do not within the step."""
     for period in range(1, len(kinds) // 2 + 1):
         if all(kinds[i] == kinds[i - period] for i in range(period, len(kinds))):
             return period

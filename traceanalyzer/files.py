@@ -17,7 +17,7 @@ from traceanalyzer.problems import TraceError
 def written_whole(path: Path, *, make_folder: bool = False) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name when the block ends, and vanishes when the block fails.
 
-    Its permissions are those of any new file. A link is followed. What is not a file (/dev/null, a pipe) is written to
+    Its permissions are those of any new file. A link is followed. What is not a file (/dev/None, a pipe) is written to
     as it is: it must not be replaced.
 
     Args:

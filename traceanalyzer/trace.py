@@ -84,7 +84,7 @@ class Trace:
     def device_events(self) -> pl.DataFrame:
         """Kernels, copies and memsets in order of start; in a CPU-only trace its leaf CPU ops.
 
-        Columns of ``EVENT_SCHEMA`` and ``is_kernel`` (false for copies and memsets). ``device`` is null in a
+        Columns of ``EVENT_SCHEMA`` and ``is_kernel`` (false for copies and memsets). ``device`` is None in a
         CPU-only trace.
         """
         return self._leaf_cpu_ops if self.cpu_only else self._gpu_events

@@ -24,9 +24,9 @@ class Layer:
 
     Attributes:
         attention: ``full``, ``sliding``, ``chunked``, ``mla``, ``mamba``, ``linear``, ``other`` for a kind that is not
-            known, or null for a block without.
+            known, or None for a block without.
         window: tokens that a query sees at most (sliding) or the length of a chunk (chunked); None without limit.
-        ffn: ``dense``, ``moe``, or null for a block without.
+        ffn: ``dense``, ``moe``, or None for a block without.
         ffn_size: width of the dense FFN; None without one.
         rope: whether queries and keys are rotated.
     """
@@ -74,7 +74,7 @@ class Moe:
 
 @dataclass(frozen=True)
 class Mla:
-    """Ranks and head sizes of multi-head latent attention; ``q_rank`` is null where queries are not compressed."""
+    """Ranks and head sizes of multi-head latent attention; ``q_rank`` is None where queries are not compressed."""
 
     q_rank: int | None
     kv_rank: int
@@ -143,7 +143,7 @@ class Architecture:
         o_bias: whether the output projection has one.
         mlp_bias: whether the dense FFN's projections have biases.
         sinks: whether each head has a learned attention sink.
-        qk_norm: size of the norms of queries and keys: ``head``, ``all`` (over all heads), or null without weights.
+        qk_norm: size of the norms of queries and keys: ``head``, ``all`` (over all heads), or None without weights.
         norms_after: whether each part of a block is also followed by a norm (Gemma).
         norm_bias: whether norms have a bias (LayerNorm).
         parallel_block: whether attention and FFN share one norm and are added together.

@@ -174,7 +174,7 @@ def _latent_context(step: Step, mla: Mla, block: Layer, groups: list[Group]) -> 
 
 
 def _recurrent(step: Step, mixer: Mixer | None) -> list[Op]:
-    """Projections, short convolution and state update; null FLOP where the sizes are unknown."""
+    """Projections, short convolution and state update; None FLOP where the sizes are unknown."""
     a, t = step.architecture, step.tokens
     if mixer is None:
         why = "a recurrent layer whose sizes the config does not tell"

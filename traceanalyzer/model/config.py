@@ -232,7 +232,7 @@ def _qk_norm(keys: Keys, model_type: str, family: Family) -> str | None:
     if keys.get("use_qk_norm") is False or keys.get("qk_layernorm") is False:
         return None
     if model_type.startswith("llama4"):
-        # Llama 4 normalises queries and keys without weights; the kernels exist all the same.
+        # Llama 4 normalises queries and keys without weights; the kernels exist anyway.
         return "head" if keys.get("use_qk_norm") else None
     if model_type == "glm4_moe" and not keys.get("use_qk_norm"):
         return None

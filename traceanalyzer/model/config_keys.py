@@ -23,7 +23,7 @@ class Keys:
         return any(self.config.get(name) is not None for name in names)
 
     def get(self, *names: str) -> Any:
-        """Return the first value among these keys that is not null."""
+        """Return the first value among these keys that is not None."""
         return next((self.config[name] for name in names if self.config.get(name) is not None), None)
 
     def size(self, *names: str, default: int | None = None) -> int:
@@ -58,7 +58,7 @@ class Keys:
         return int(value)
 
     def optional_size(self, *names: str) -> int | None:
-        """Return a positive whole number, or null where no key has a value (or it is 0, which means none)."""
+        """Return a positive whole number, or None where no key has a value (or it is 0, which means none)."""
         value = self.get(*names)
         return None if value is None or value == 0 else self.size(*names)
 
@@ -98,7 +98,7 @@ class Keys:
         if value is None:
             return None
         if not isinstance(value, list | str) or len(value) < count:
-            raise ModelError(f"{name} must have {count} entries, one a layer")
+            raise ModelError(f"{name} must have {count} entries, one per layer")
         return list(value)[:count]
 
 

@@ -15,7 +15,7 @@ class Family:
         qkv_bias: whether the QKV projection has a bias.
         o_bias: whether the output projection has one.
         mlp_bias: whether the FFN has.
-        qk_norm: ``head``, ``all`` or null.
+        qk_norm: ``head``, ``all`` or None.
         norms_after: whether each part of a block is followed by a norm as well.
         norm_bias: whether norms are LayerNorms with a bias.
         parallel_block: whether attention and FFN run side by side.

@@ -9,7 +9,7 @@ from traceanalyzer.model.config_keys import Keys
 
 
 def mixer_of(keys: Keys, hidden: int) -> Mixer | None:
-    """Return the recurrent layers' sizes, or null where the keys do not tell them."""
+    """Return the recurrent layers' sizes, or None where the keys do not tell them."""
     return next((mixer for read in (_gated_delta, _mamba2, _mamba) if (mixer := read(keys, hidden))), None)
 
 

@@ -32,7 +32,7 @@ class Op:
         k: its inner size.
         kernels: kernels that usually carry it out; None where that depends on the engine.
         experts: routed experts on this GPU.
-        top_k: experts a token goes to.
+        top_k: experts per token goes to.
         distinct_experts: how many of ``experts`` get a token.
         executed_flops: operations that tiles compute, padding included; None where no tile is known.
         collective: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all`` or ``send``; None otherwise.
@@ -76,7 +76,7 @@ class Op:
         return self.flops / self.bytes if self.flops is not None and self.bytes else None
 
     def compute_ns(self, tflops: float) -> float | None:
-        """Return the time that its arithmetic takes at this many 10^12 operations a second."""
+        """Return the time that its arithmetic takes at this many 10^12 operations per second."""
         return None if self.flops is None else self.flops / tflops / 1e3
 
     def memory_ns(self, gbps: float) -> float | None:

@@ -121,7 +121,7 @@ def _blocks(step: Step, stage: int | None) -> dict[tuple[Layer, bool], list[Op]]
 
 
 def stage_layers(layers: int, stages: int, stage: int | None) -> range:
-    """Return the layers of a pipeline stage; all of them where the stage is null."""
+    """Return the layers of a pipeline stage; all of them where the stage is None."""
     if stage is None:
         return range(layers)
     starts = [*stage_starts(layers, stages), layers]

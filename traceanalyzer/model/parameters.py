@@ -20,7 +20,7 @@ class Tensor:
         count: parameters; None where unknown.
         active: those of them that one token uses.
         format: how they are stored.
-        parts: into how many parts tensor parallelism can split them, beyond which ranks hold the same; null: any.
+        parts: into how many parts tensor parallelism can split them, beyond which ranks hold the same; None: any.
     """
 
     part: str

@@ -23,7 +23,7 @@ class TraceFacts:
         moe: whether blocks have expert kernels.
         period: blocks after which their variants repeat; 1 where all are alike.
         experts: routed experts.
-        top_k: experts a token goes to.
+        top_k: experts per token goes to.
         hidden: width of the residual stream, from shapes or a norm's tile.
         hidden_limit: the largest it can be, such as the width of a norm's tile.
         vocab: rows of lm_head.
@@ -65,7 +65,7 @@ class Candidate:
 
 
 def recognise_model(facts: TraceFacts, models: Iterable[Architecture] | None = None) -> Candidate | None:
-    """Return the one model that fits, or null where none or several do or too little was seen.
+    """Return the one model that fits, or None where none or several do or too little was seen.
 
     Args:
         facts: what the trace shows.
@@ -139,7 +139,7 @@ def _comparisons(facts: TraceFacts, model: Architecture) -> list[tuple[object, o
 
 
 def _period_to_compare(facts: TraceFacts, model: Architecture) -> int | None:
-    """Return the period seen, or null where it says nothing about this model.
+    """Return the period seen, or None where it says nothing about this model.
 
     Layers that differ only in their window may look alike, and a model whose first layers are dense has no period.
     """

@@ -177,7 +177,7 @@ def from_sums(
     """Describe a step by sums over its sequences, as a detailed vLLM marker gives them.
 
     Args:
-        context: (sequences, sum of q, sum of p + q) of those that read their prompt; the last may be null.
+        context: (sequences, sum of q, sum of p + q) of those that read their prompt; the last may be None.
         generation: the same of those that generate.
         context_squares: (sum of q q, sum of q (p + q)) of the former; makes their pairs exact.
         generation_squares: the same of the latter.

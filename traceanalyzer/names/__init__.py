@@ -1,6 +1,6 @@
 """Kernel names: scheme, kind, tile, element types, epilogue, and whether the tile can be changed.
 
-    parse(name)       -> KernelName         parse_many(names) -> frame, one row a distinct name
+    parse(name)       -> KernelName         parse_many(names) -> frame, one row per distinct name
     normalise(name)   -> key to group by    short_name(name, width) -> text for a table
     role_hint(kernel) -> role in a block, where the name alone settles it
 

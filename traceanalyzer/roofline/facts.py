@@ -25,7 +25,7 @@ def trace_facts(scope: Scope, shaped: pl.DataFrame, *, world_size: int | None) -
 
     Args:
         scope: the steps looked at.
-        shaped: their kernels with the columns ``what``, ``n`` and ``k`` of explicit shapes (null where unknown).
+        shaped: their kernels with the columns ``what``, ``n`` and ``k`` of explicit shapes (None where unknown).
         world_size: ranks of the job; sizes that tensor parallelism splits are only used when there is one.
     """
     blocks = _in_blocks(scope)

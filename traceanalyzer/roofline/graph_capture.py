@@ -23,7 +23,7 @@ def thread_key() -> pl.Expr:
 def captured_launches(trace: Trace) -> pl.DataFrame:
     """Return the launches between the begin and the end of each capture, on the capturing thread.
 
-    Columns: capture (number), size (batch size that an annotation around the capture names, or null), position,
+    Columns: capture (number), size (batch size that an annotation around the capture names, or None), position,
     launched_kernel, external_id, thread, launched_ns.
     """
     launches = trace.launches.with_columns(
@@ -77,7 +77,7 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
     of the smallest batch size that holds the step's tokens is taken; where that cannot be told, none.
 
     Args:
-        kernels: with index, device, correlation, graph, name and start_ns; tokens (of the step) may be null.
+        kernels: with index, device, correlation, graph, name and start_ns; tokens (of the step) may be None.
         launches: of ``captured_launches`` with the shape columns.
 
     Returns:

@@ -22,7 +22,7 @@ WORK = ("flops", "bytes", "compute_ns", "memory_ns", "floor_ns", "reachable_ns")
 
 
 def with_shape_work(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Add what explicit shapes say: what, shape_flops, shape_bytes, shape_dtype, note, m, n, k; null where unknown.
+    """Add what explicit shapes say: what, shape_flops, shape_bytes, shape_dtype, note, m, n, k; None where unknown.
 
     Of the kernels of one call, those that compute share its work by their time; its helpers get none.
     """
@@ -84,7 +84,7 @@ def _computes(name: str, work: ShapeWork | None) -> bool:
 
 
 def priced(work: pl.DataFrame, ceilings: Ceilings | None) -> pl.DataFrame:
-    """Add floor_ns and reachable_ns to rows with compute_ns, memory_ns, dtype and communication; null if either is."""
+    """Add floor_ns and reachable_ns to rows with compute_ns, memory_ns, dtype and communication; None if either is."""
     compute, memory = pl.col("compute_ns"), pl.col("memory_ns")
     shares = ceilings.compute_share if ceilings else {}
     of_peak = pl.col("dtype").replace_strict(shares, default=1.0, return_dtype=pl.Float64)
@@ -105,9 +105,9 @@ def join_work(kernels: pl.DataFrame, ops: pl.DataFrame | None, ceilings: Ceiling
         ceilings: the roofs; None without a GPU.
 
     Returns:
-        kernels with WORK, dtype, source (``shapes``, ``model`` or null), notes, communication; what the model says
+        kernels with WORK, dtype, source (``shapes``, ``model`` or None), notes, communication; what the model says
         where shapes took precedence, as model_flops and model_bytes; and how a kernel takes part in the model's
-        work, for ``reachable``: its share of it, and whether optional ops are left out (null without a model).
+        work, for ``reachable``: its share of it, and whether optional ops are left out (None without a model).
     """
     from_shapes = _with_messages(_priced_shapes(kernels, ceilings), ceilings, whole=ops is not None)
     grouped = _with_sums(

@@ -42,7 +42,7 @@ def model_ops(
     routing: ExpertRouting,
     ceilings: Ceilings | None,
 ) -> pl.DataFrame:
-    """Return the ops of each workload (columns of OP_SCHEMA), with their time at the peak roofs (null without a GPU).
+    """Return the ops of each workload (columns of OP_SCHEMA), with their time at the peak roofs (None without a GPU).
 
     Raises:
         ModelError: the layout does not fit the model.
@@ -62,7 +62,7 @@ def model_ops(
 
 
 def layer_kinds(model: Architecture) -> pl.DataFrame:
-    """Return layer, layer_kind and attention_kind of each layer; null where all layers are alike in it."""
+    """Return layer, layer_kind and attention_kind of each layer; None where all layers are alike in it."""
     kinds = {(layer.attention, layer.window) for layer in model.layers if layer.attention}
     return pl.DataFrame(
         [

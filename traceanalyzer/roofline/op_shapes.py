@@ -81,7 +81,7 @@ def enclosing(launches: pl.DataFrame, ops: pl.DataFrame) -> list[int | None]:
     """Return the index of the innermost op that encloses each launch on its thread, or None.
 
     Args:
-        launches: thread and launched_ns (null where nothing is to be looked for), op_index (null likewise).
+        launches: thread and launched_ns (None where nothing is to be looked for), op_index (None likewise).
         ops: as ``ops_of`` returns them.
     """
     answer: list[int | None] = [None] * launches.height

@@ -26,7 +26,7 @@ MOST_NAMES = 6
 
 
 def merge_kinds(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Set row_kind to null in roles whose work does not depend on it; attention keeps its kinds apart."""
+    """Set row_kind to None in roles whose work does not depend on it; attention keeps its kinds apart."""
     per_block = (
         kernels.select("role", "part", "row_kind", "device", "step", "layer", "bytes", "flops")
         .filter(pl.col("layer").is_not_null())
@@ -103,7 +103,7 @@ def with_reachable(rows: Sequence[Row], kernels: pl.DataFrame, steps: int) -> li
 
 
 def _strict_sum(name: str, steps: int) -> pl.Expr:
-    """The sum per step; null where one of the values is."""
+    """The sum per step; None where one of the values is."""
     return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum() / steps)
 
 

@@ -16,7 +16,7 @@ _LOST = 2
 
 
 def align(own: IntArray, other: IntArray) -> IntArray | None:
-    """Return for each event of `own` its counterpart in `other`, or -1; null where they are not alike.
+    """Return for each event of `own` its counterpart in `other`, or -1; None where they are not alike.
 
     Both are walked at once; where they differ, the shortest run that one of them has on top is skipped.
     """
@@ -73,7 +73,7 @@ def begins(own: IntArray, other: IntArray) -> bool:
 
 
 def carry_over(own: IntArray, other: IntArray, block_of: IntArray) -> IntArray | None:
-    """Return the blocks of `own`, taken from its counterparts in `other`; null where they are not alike.
+    """Return the blocks of `own`, taken from its counterparts in `other`; None where they are not alike.
 
     An event without a counterpart goes with the one before it.
     """

@@ -64,7 +64,7 @@ def find_blocks(tokens: IntArray, vocabulary: KernelVocabulary, known: frozenset
 
 
 def _plausible(layout: StepLayout, starts: list[int], ends: list[int]) -> bool:
-    """Return whether most of the blocks multiply matrices: what does not is no transformer block."""
+    """Return whether most of the blocks multiply matrices: what does not is not a transformer block."""
     good = sum(
         bisect_left(layout.gemms, start) < bisect_left(layout.gemms, end)
         for start, end in zip(starts, ends, strict=True)

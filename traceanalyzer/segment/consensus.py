@@ -55,7 +55,7 @@ def _about_as_long(one: Peer, two: Peer) -> bool:
 
 
 def _follow(step: Peer, peer: Peer) -> IntArray | None:
-    """Blocks of a step by those of its counterparts in another; null where that leaves one of its kernels in doubt."""
+    """Blocks of a step by those of its counterparts in another; None where that leaves one of its kernels in doubt."""
     block_of = np.full(len(step.tokens), -1, dtype=np.int64)
     for number in batches(step.group):
         mine, theirs = step.group == number, peer.group == number

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Marker:
-    """What one marker says. Counts are null where the format does not tell.
+    """What one marker says. Counts are None where the format does not tell.
 
     Attributes:
         source: vllm, sglang, profiler_step or python.
@@ -95,7 +95,7 @@ PYTHON_PATTERN = r"\.py\(\d+\): (execute_model|forward)$"
 
 
 def read_marker(name: str) -> Marker | None:
-    """Return what an annotation says about a step, or null where it marks none."""
+    """Return what an annotation says about a step, or None where it marks none."""
     for pattern, read in _FORMATS:
         match = pattern.match(name)
         if match:
@@ -104,7 +104,7 @@ def read_marker(name: str) -> Marker | None:
 
 
 def python_rank(name: str) -> int | None:
-    """Return how close a Python frame is to the model: 0 the model runner, 1 a worker; null for any other."""
+    """Return how close a Python frame is to the model: 0 the model runner, 1 a worker; None for any other."""
     if _RUNNER.search(name):
         return 0 if name.endswith("execute_model") else 2
     return 1 if _WORKER.search(name) else None

@@ -49,12 +49,12 @@ def read_layers(trace: Trace) -> pl.DataFrame:
 
 
 def blocks_from_layers(layers: pl.DataFrame, launch: IntArray, window: tuple[int, int] | None) -> IntArray | None:
-    """Return for each event the block whose call launched it, or -1; null without such calls.
+    """Return for each event the block whose call launched it, or -1; None without such calls.
 
     Args:
         layers: from `read_layers`.
         launch: launch time of each event of the step.
-        window: the step's interval on the host's clock; null for the whole recording.
+        window: the step's interval on the host's clock; None for the whole recording.
     """
     low, high = window or (-(2**62), 2**62)
     own = layers.filter(pl.col("start_ns").is_between(low, high, closed="left"))

@@ -125,7 +125,7 @@ def too_few(cut: Segmentation) -> list[TooFew]:
 def _alike(cut: Segmentation) -> pl.DataFrame:
     """Complete steps with blocks: device, step, phase, blocks, structure, batch and the number of steps of the group.
 
-    Structure is the variants in order, batch the power of two at or below the tokens (null: unknown). Of each phase
+    Structure is the variants in order, batch the power of two at or below the tokens (None: unknown). Of each phase
     and depth the groups with enough steps remain, or else the largest.
     """
     keys = ["device", "step"]

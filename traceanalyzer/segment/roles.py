@@ -31,7 +31,7 @@ _WRITES = re.compile(r"scatter|index_put|index_copy|index_fill", re.IGNORECASE)
 """Index kernels that write somewhere instead of reading."""
 
 _GATES = re.compile(r"(?i)^(?!.*(silu|swish|gelu|top_?k|rout|expert|moe)).*sigmoid")
-"""Elementwise kernels that squash what gates a tensor, and are no activation of a feed-forward."""
+"""Elementwise kernels that squash what gates a tensor, and are not the activation of a feed-forward."""
 
 _LIKE_THE_LONGEST = 0.7
 """Share of the longest product's time from which one may be lm_head: draft heads after it are of about its size.
@@ -76,7 +76,7 @@ def block_roles(tokens: IntArray, vocabulary: KernelVocabulary) -> list[str]:
     output = _output_products(block, after, end) if mixing else []
     for p in output:
         block.propose(p, "o_proj")
-    # The rest of the products belong to the feed-forward. What is no product is placed last, by the products around it.
+    # The rest of the products belong to the feed-forward. What is not a product comes last, by those around it.
     _feed_forward(block, [p for p in after if p not in output], vocabulary)
     _experts(block)
     _fill(block, own, vocabulary)

@@ -180,7 +180,7 @@ def _steps(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
 
 
 def _start(start: IntArray, dur: IntArray) -> int | None:
-    """Start of the step's work: events far ahead of it (a side stream's) are no part of it.
+    """Start of the step's work: events far ahead of it (a side stream's) are not part of it.
 
     Far is a hole longer than everything that follows, with hardly any kernel time before it.
     """

@@ -20,7 +20,7 @@ _DECIDES = ("segment", "names", "words.py", "trace.py", "read/event_schema.py")
 
 
 def load(trace: Trace) -> Segmentation | None:
-    """Return the segmentation kept with a trace, or null where there is none of this version."""
+    """Return the segmentation kept with a trace, or None where there is none of this version."""
     version = algorithm_version()
     entry = trace.derived.read(_NAME, version) if trace.derived is not None and version is not None else None
     if entry is None:
@@ -49,7 +49,7 @@ def keep(trace: Trace, cut: Segmentation) -> None:
 
 @cache
 def algorithm_version() -> str | None:
-    """Return a hash of the code that decides a segmentation, and of the version of Polars; null where it is not known.
+    """Return a hash of the code that decides a segmentation, and of the version of Polars; None where it is not known.
 
     A number raised by hand would be forgotten once, and old results be shown for new ones.
     """

@@ -32,7 +32,7 @@ STEP_SCHEMA: dict[str, pl.DataType] = {
     "method": pl.String(),  # modules, pattern, or null when no blocks were found
     "confidence": pl.Float64(),  # that the blocks are right, 0 to 1; null when none were found
 }
-"""One row a step and device."""
+"""One row per step and device."""
 
 BLOCK_SCHEMA: dict[str, pl.DataType] = {
     "device": pl.Int32(),  # null in a CPU-only trace
@@ -48,7 +48,7 @@ BLOCK_SCHEMA: dict[str, pl.DataType] = {
     "kernel_sum_ns": pl.Int64(),  # sum of the kernels' durations
     "busy_ns": pl.Int64(),  # length of the union of the kernels' intervals
 }
-"""One row a block, step and device."""
+"""One row per block, step and device."""
 
 PLACEMENT_SCHEMA: dict[str, pl.DataType] = {
     "launch_ns": pl.Int64(),  # start of the launch on the host; null when the recording lacks it
@@ -78,7 +78,7 @@ class Segmentation(NotebookView):
     warnings: tuple[TraceWarning, ...] = ()
 
     def only(self, *, step: int | None = None, phase: str | None = None, device: int | None = None) -> Segmentation:
-        """Return the steps of a number, phase or device, with their blocks and events; null means any."""
+        """Return the steps of a number, phase or device, with their blocks and events; None means any."""
         wanted = {"step": step, "phase": phase, "device": device}
         filters = [pl.col(name) == value for name, value in wanted.items() if value is not None]
         if not filters:

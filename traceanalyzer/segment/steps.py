@@ -202,7 +202,7 @@ def _at_once(marks: list[Mark]) -> bool:
 def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
     """Give every launched event to the mark whose window holds its launch; windows run to the next mark.
 
-    Python frames that launched nothing are no steps. Events without a launch are left to `unlaunched`.
+    Python frames that launched nothing are not steps. Events without a launch are left to `unlaunched`.
     """
     launch = events["launch_ns"].fill_null(-_NEVER).to_numpy()
     launched = events["launch_ns"].is_not_null().to_numpy()

@@ -18,7 +18,7 @@ _WORK = (NORM, GEMM, EXPERT, MIXER, COMM)
 
 
 def chains(stream: IntArray, start: IntArray, dur: IntArray, classes: ByteArray) -> IntArray | None:
-    """Return for each event of a step which batch it works for, or null where there is only one.
+    """Return for each event of a step which batch it works for, or None where there is only one.
 
     The arguments hold one value for each event of the step, in order of start; times in ns.
 

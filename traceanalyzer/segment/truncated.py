@@ -31,7 +31,7 @@ class Peer:
 
 
 def truncate(own: IntArray, group: IntArray, peers: Iterable[Peer]) -> Cut | None:
-    """Return the blocks of a cut-off step, or null where it is the beginning of no other step.
+    """Return the blocks of a cut-off step, or None where it is the beginning of no other step.
 
     Two batches at once are followed one by one: how their kernels mix differs from step to step.
 

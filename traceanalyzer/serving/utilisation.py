@@ -106,7 +106,7 @@ class Utilisation:
 
     Attributes:
         source: the file.
-        gpus: one row per GPU in order of id: gpu (text), samples, and the ``FIGURES`` the log has (null where not).
+        gpus: one row per GPU in order of id: gpu (text), samples, and the ``FIGURES`` the log has (None where not).
     """
 
     source: str

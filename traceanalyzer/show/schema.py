@@ -77,7 +77,7 @@ def _described(part: type[Part], value: dict[str, Any]) -> dict[str, Any]:
         written["description"] = description(column)
         properties[column.written] = written
     value = {key: one for key, one in value.items() if key != "title"}
-    # A field with a default is written all the same.
+    # A field with a default is written anyway.
     return {**value, "description": meaning(part), "required": list(properties)}
 
 
@@ -91,7 +91,7 @@ def description(column: Column) -> str:
 
 
 def _merged(value: dict[str, Any]) -> dict[str, Any]:
-    """Write a value or null as one type where it is no object: shorter, and what most readers of schemas expect."""
+    """Write a value or null as one type where it is not an object: shorter, and what most readers of schemas expect."""
     kept = {key: one for key, one in value.items() if key not in {"anyOf", "default"}}
     for key in ("items", "additionalProperties"):
         if isinstance(kept.get(key), dict):

@@ -19,9 +19,9 @@ class StepGroup:
     """Steps of one device, phase and number of blocks.
 
     Attributes:
-        device: the GPU; null in a CPU-only trace.
+        device: the GPU; None in a CPU-only trace.
         phase: of the steps.
-        depth: blocks of its complete steps; null where all of them were cut off.
+        depth: blocks of its complete steps; None where all of them were cut off.
         steps: columns of ``STEP_SCHEMA``: the complete steps, and partial ones of the phase.
         shown: those that figures are of: the complete steps where there are any.
         blocks: columns of ``BLOCK_SCHEMA``: the blocks of the shown steps.
@@ -40,7 +40,7 @@ class StepGroup:
         return bool(self.steps["complete"].any())
 
     def by_block(self) -> pl.DataFrame:
-        """Return a row a block, medians over the shown steps: block, variant, kind, events, kernels, kernel_sum_ns."""
+        """Return one row per block, medians over steps: block, variant, kind, events, kernels, kernel_sum_ns."""
         return (
             self.blocks.group_by("block")
             .agg(

@@ -22,7 +22,7 @@ NARROWEST = 40
 
 
 def console() -> Console:
-    """Return the console on stdout; where that is no terminal, it is plain and has the width of $COLUMNS or 100."""
+    """Return the console on stdout; where that is not a terminal, it is plain and has the width of $COLUMNS or 100."""
     on_terminal = _Screen(highlight=False, markup=False, emoji=False)
     if on_terminal.is_terminal:
         return on_terminal

@@ -53,7 +53,7 @@ def profiling(client: Client, server: Server, wanted: ProfileRequest, tell: Call
     except RefusedError:
         raise
     except BaseException as problem:
-        # Also when starting was interrupted or timed out: it may take effect all the same.
+        # Also when starting was interrupted or timed out: it may take effect anyway.
         try:
             _stop(client, wanted.stop_timeout, tell)
         except TraceError as error:

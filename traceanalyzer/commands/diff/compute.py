@@ -86,7 +86,7 @@ def _complete_steps(trace: Trace, phase: str | None) -> pl.DataFrame:
 
 
 def _match(steps: Sequence[pl.DataFrame], after: Trace) -> tuple[pl.DataFrame, list[TraceWarning]]:
-    """Return phase, requests, key, steps_before, steps_after, weight; requests is null where only phases match."""
+    """Return phase, requests, key, steps_before, steps_after, weight; requests is None where only phases match."""
     for columns in (["phase", "requests"], ["phase"]):
         before, later = (side.group_by(columns).agg(steps=pl.len()) for side in steps)
         both = before.join(later, on=columns, nulls_equal=True, suffix="_after").rename({"steps": "steps_before"})

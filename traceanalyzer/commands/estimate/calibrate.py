@@ -156,7 +156,7 @@ def from_serving(
     two = tells_two(kernels)
     calibrated = [f"kernels {line.slowness:.2f} times as slow as the defaults"]
     kept = ["what sets the classes of kernels apart", "the link", "TTFT beyond the speed of the kernels"]
-    step = f"{line.step_ns / 1e6:.2f} ms a step beside them"
+    step = f"{line.step_ns / 1e6:.2f} ms per step beside them"
     (calibrated if two else kept).append(step)
     basis = (
         f"efficiencies fitted to TPOT at {len(points)} loads: see the calibration",
@@ -257,9 +257,9 @@ def from_trace(
     step = (given.step_ns if pause_ns is None else pause_ns) + unlisted_ns
     (kept if kernel_ns is None else calibrated).append(f"{kernel / 1000:.1f} µs more for every kernel")
     if unlisted_ns:
-        calibrated.append(f"{unlisted_ns / 1e6:.2f} ms a step of work that the model does not have")
+        calibrated.append(f"{unlisted_ns / 1e6:.2f} ms per step of work that the model does not have")
     pause = (step - unlisted_ns) / 1e6
-    (kept if pause_ns is None else calibrated).append(f"{pause:.2f} ms a step of host and gaps")
+    (kept if pause_ns is None else calibrated).append(f"{pause:.2f} ms per step of host and gaps")
     kept += ["the link", f"{given.request_ns / 1e6:g} ms more for a request's first token"]
     basis = ("efficiencies from the trace, and defaults where it does not tell: see the calibration",)
     efficiencies = Efficiencies(shares, kernel, step, given.request_ns, basis)

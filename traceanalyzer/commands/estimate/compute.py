@@ -212,7 +212,7 @@ def assumptions(deployment: Deployment, calibration: Calibration | None, budget:
         *_too_long(length, architecture.max_positions),
         "T of an op = max(FLOP / (peak x share), bytes / (bandwidth x share)) + launching; a step is their sum",
         *(line for line in deployment.efficiencies.basis if architecture.moe or not line.startswith("experts:")),
-        f"chunked prefill with {budget:,} tokens a step, decodes first; requests arrive evenly; no prefix is cached",
+        f"chunked prefill with {budget:,} tokens per step, decodes first; requests arrive evenly; no prefix is cached",
     ]
     if architecture.moe:
         skew = deployment.routing.skew

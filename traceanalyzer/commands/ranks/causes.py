@@ -121,7 +121,7 @@ def _work_before(events: pl.DataFrame, called: pl.DataFrame, turns: pl.Series) -
 
     Args:
         events: of any rank.
-        called: rank, start_ns, event, turn of the group's calls; the turn is null where a call was not paired.
+        called: rank, start_ns, event, turn of the group's calls; the turn is None where a call was not paired.
         turns: those to explain.
     """
     parts = []

@@ -168,7 +168,7 @@ def _apart(reference: FloatArray, own: FloatArray, shift: int) -> FloatArray:
 def _numbered(keyed: pl.DataFrame) -> pl.DataFrame:
     """Number calls within each step: from its start, or from its end in the step that a recording begins in.
 
-    ``k`` is null where a step in the middle has unequal numbers of calls.
+    ``k`` is None where a step in the middle has unequal numbers of calls.
     """
     within = ["series", "rank", "slot"]
     counted = keyed.with_columns(

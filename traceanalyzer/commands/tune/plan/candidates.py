@@ -200,7 +200,7 @@ def refuse(candidate: PlanCandidate, period_ns: float) -> str | None:
     if not candidate.plausible:
         return "faster than its floor, which cannot be: model, GPU, layout or workload are not those that ran"
     if candidate.worth_ns is None:
-        return f"what a better tile would save is unknown: {candidate.why_unknown}"
+        return f"what a faster kernel would save is unknown: {candidate.why_unknown}"
     return _cannot_pay(candidate, period_ns)
 
 

@@ -113,7 +113,7 @@ def _is_product(op: Op) -> bool:
 
 
 def _positioned(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Number the matrix products of a role within each layer of a step, in order of start; null for other kernels."""
+    """Number the matrix products of a role within each layer of a step, in order of start; None for other kernels."""
     names = kernels["name"].unique().to_list()
     products = [name for name in names if parse(name).kind == "gemm"]
     group = ["device", "step", "layer", "role"]
