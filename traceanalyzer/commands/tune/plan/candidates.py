@@ -13,7 +13,7 @@ from traceanalyzer.roofline import Roofline
 from traceanalyzer.roofline.rows import REDUNDANT_PARTS
 
 LEAST_WORTH = 0.01
-"""A win below this share of the step (with the pause before it) does not pay: run-to-run noise hides it."""
+"""A saving below this share of the step (with the pause before it) does not pay: run-to-run noise hides it."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class PlanCandidate:
         count: kernels.
         measured_ns: their time.
         floor_ns: shortest time that the peak roofs allow; None where unknown.
-        worth_ns: time above floor and launch latency: what a win can bring at most; None where unknown.
+        worth_ns: time above floor and launch latency: what a better tile can save at most; None where unknown.
         reachable_ns: the same above the achievable roofs.
         bound: as the roofline has it.
         plausible: false where the kernels are faster than their floor.
         product: what they multiply; None where unknown.
-        why_unknown: why ``worth_ns`` or ``product`` is not known.
+        why_unknown: why ``worth_ns`` or ``product`` is unknown.
     """
 
     kernel: KernelName
@@ -122,7 +122,7 @@ def candidates_of(roof: Roofline, kernels: pl.DataFrame) -> tuple[PlanCandidate,
             bound=row["bound"],
             plausible=row["plausible"],
             product=_product(row),
-            why_unknown=reasons.get((row["role"] or "other", row["part"] or ""), "its shape is not known"),
+            why_unknown=reasons.get((row["role"] or "other", row["part"] or ""), "its shape is unknown"),
         )
         for row in groups.iter_rows(named=True)
     ]
@@ -209,7 +209,7 @@ def _cannot_pay(candidate: PlanCandidate, period_ns: float) -> str | None:
         if worth is not None and worth < LEAST_WORTH * period_ns:
             share = worth / period_ns if period_ns else 0.0
             return (
-                f"cannot pay: at most {worth / 1000:,.1f} µs a step ({share * 100:.2f} %) lie above its {roof}, "
+                f"cannot pay: at most {worth / 1000:,.1f} µs per step ({share * 100:.2f} %) lie above its {roof}, "
                 f"less than {LEAST_WORTH * 100:g} %"
             )
     return None
@@ -221,8 +221,8 @@ def _closed(kernel: KernelName) -> str:
         owner = f" ({whose})" if whose else ""
         return f"closed{owner}: {kernel.knob or 'no setting is known that changes its tile'}"
     if kernel.kind in ("attention", "ssm"):
-        return f"its tile is not known to be changeable: {kernel.knob or 'it is chosen in the code'}"
-    return "no matrix product, so no tile to choose; fusing or removing it is what helps"
+        return f"no known way to change its tile: {kernel.knob or 'it is chosen in the code'}"
+    return "not a matrix product, so there is no tile to choose; fuse or remove it instead"
 
 
 def worth_listing(roof: Iterable[PlanCandidate], period_ns: float) -> list[PlanCandidate]:

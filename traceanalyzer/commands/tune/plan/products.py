@@ -46,7 +46,7 @@ class TuningLayout:
 def with_products(
     trace: Trace, request: Request, roof: Roofline, scope: Scope
 ) -> tuple[pl.DataFrame, TuningLayout | None, tuple[str, ...]]:
-    """Return the roofline's kernels with PRODUCT, the layout (None without a model), and what both rest on.
+    """Return the roofline's kernels with PRODUCT, the layout (None without a model), and what both are based on.
 
     Shapes that the trace gives come first. Else the n-th matrix product of a role and layer is the model's n-th op of
     that role, if there are as many kernels as ops; where the numbers differ nothing is said.

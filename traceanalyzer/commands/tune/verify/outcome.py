@@ -87,14 +87,14 @@ class TileOutcome:
     """What changed between two traces.
 
     Attributes:
-        compared: the comparison it rests on.
+        compared: the comparison it is based on.
         step: device time of a step.
         period: a step with the pause before it; None where no pause is known.
         tpot: whether ``period`` is the time of an output token: every step gives each sequence one.
         changes: kernels that changed, the largest change first.
         tile: time of the kernels whose tile changed; None where none did.
         hidden: retunable kernels that take noticeably longer or shorter under the same name, which does not hold the
-            tile: a configuration may be behind it.
+            tile: a configuration may be the reason.
         attribution: what explains the step's change:
             ``tile``: most of it is the tile's; ``partly``: some of it;
             ``other``: it has other reasons, or goes against the tile;
