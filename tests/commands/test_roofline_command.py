@@ -165,3 +165,9 @@ def test_hotspots_take_bounds_from_the_roofline(sample: str) -> None:
     assert "headroom" in text
     plain = CliRunner().invoke(cli, ["hotspots", sample, "--json", "--no-cache"])
     assert {row["bound"] for row in json.loads(plain.stdout)["rows"]} == {None}
+
+
+def test_a_step_of_another_phase_than_the_asked_one_is_refused(sample: str) -> None:
+    result = run(sample, "--step", "3", "--phase", "prefill")
+    assert result.exit_code == 2
+    assert "no step fits --step and --phase: the phase of step 3 is decode" in result.stderr

@@ -214,3 +214,34 @@ def test_a_file_of_configurations_without_timings_is_not_called_failed() -> None
     result = run("import", next(CASE.glob("E=*.json")))
     assert "not timed" in result.stdout
     assert "failed" not in result.stdout
+
+
+LONG = "9" * 400
+SWEEP_LINE = '{"schema": "traceanalyzer/sweep/1", "kernel": "dense", "shape": {"m": 1}, "config": {}, "round": 0, '
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "reason"),
+    [
+        ("sample.jsonl", SWEEP_LINE + f'"samples_ms": [{LONG}]}}', "larger than any time"),
+        ("sample.log", f"conc=1 bm=16 bn=32 bk=128 sk=1 median=10.1 ms samples=[{LONG}]", "cannot be read"),
+        ("tile.log", f"conc=1 bm=16 bn=32 bk={LONG} median=10.1 ms", ""),
+    ],
+)
+def test_an_impossible_line_is_one_line_of_error(name: str, line: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(line + "\n", encoding="utf-8")
+    result = run("import", path)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: {path}: ")
+    assert reason in result.stderr
+    assert "internal error" not in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_line_nested_too_deeply_is_skipped_with_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.jsonl"
+    path.write_text(SWEEP_LINE + '"samples_ms": [1.5]}\n' + "[" * 100_000 + "\n", encoding="utf-8")
+    result = run("import", path)
+    assert result.exit_code == 0, result.output
+    assert "line skipped: not JSON" in result.stderr

@@ -187,3 +187,15 @@ def refuse_both(as_json: bool, as_csv: bool) -> None:
     """Stop with a usage error when two output formats are asked for at once."""
     if as_json and as_csv:
         raise click.UsageError("--json and --csv exclude each other")
+
+
+def refuse_other_phase(trace: Trace, step: int | None, phase: str | None) -> None:
+    """Stop with a usage error where --step names a step of another phase than --phase."""
+    if step is None or phase is None:
+        return
+    from traceanalyzer.segment import segment
+
+    steps = segment(trace).only(step=step).steps
+    phases = steps["phase"].unique(maintain_order=True).to_list()
+    if phases and phase not in phases:
+        raise click.UsageError(f"no step fits --step and --phase: the phase of step {step} is {' or '.join(phases)}")

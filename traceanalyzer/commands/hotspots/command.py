@@ -13,6 +13,7 @@ from traceanalyzer.cli.common import (
     paths_argument,
     phase_option,
     rank_option,
+    refuse_other_phase,
     show_warnings,
     step_option,
     warnings_of,
@@ -73,7 +74,7 @@ def hotspots(
     from traceanalyzer.roofline.triton_cache import compiled_kernels, spill_findings
 
     trace = open_one(paths, rank=rank, no_cache=no_cache)
-    _refuse_other_phase(trace, step, phase)
+    refuse_other_phase(trace, step, phase)
     try:
         ranking = rank_kernels(trace, by=by, phase=phase, step=step)
     except ValueError as error:
@@ -94,18 +95,6 @@ def hotspots(
         render=lambda width: view.render(answer, ranking, by, limit=shown, width=width, step=step),
         plot=(plot, lambda: kernels_by_time(ranking, by, limit=min(limit or MOST_BARS, MOST_BARS))),
     )
-
-
-def _refuse_other_phase(trace: Trace, step: int | None, phase: str | None) -> None:
-    """Stop with a usage error where --step names a step of another phase than --phase."""
-    if step is None or phase is None:
-        return
-    from traceanalyzer.segment import segment
-
-    steps = segment(trace).only(step=step).steps
-    phases = steps["phase"].unique(maintain_order=True).to_list()
-    if phases and phase not in phases:
-        raise click.UsageError(f"no step fits --step and --phase: the phase of step {step} is {' or '.join(phases)}")
 
 
 def with_bounds(

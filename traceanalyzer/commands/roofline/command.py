@@ -11,6 +11,7 @@ from traceanalyzer.cli.common import (
     open_one,
     paths_argument,
     rank_option,
+    refuse_other_phase,
     show_warnings,
     step_option,
     warnings_of,
@@ -60,6 +61,7 @@ def roofline(
     try:
         assumptions = [parse_assumption(text) for text in assume]
         trace = open_one(paths, rank=rank, no_cache=no_cache)
+        refuse_other_phase(trace, step, given.phase)
         analysed = analyse(trace, request)
         assumed = what_if(analysed, assumptions) if assumptions else None
     except RooflineError as error:

@@ -123,6 +123,6 @@ def _closed(source: SweepSource) -> Any:
     for candidate in (text + "}}", text[: text.rfind("},") + 1] + "}}"):
         try:
             return json.loads(candidate)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
     raise source.error("is torn: not JSON, and not a kernel_tuner cache that was merely left open")

@@ -124,7 +124,7 @@ def number(text: str) -> Value:
     for kind in (int, float):
         try:
             value = kind(stripped)
-        except ValueError:
+            return value if math.isfinite(value) else stripped
+        except (ValueError, OverflowError):
             continue
-        return value if math.isfinite(value) else stripped
     return stripped

@@ -171,6 +171,6 @@ def _samples(text: str | None) -> list[object] | None:
     body = re.sub(r"\b(nan|inf)\b", '"\\1"', text, flags=re.IGNORECASE)
     try:
         values = json.loads(body)
-    except ValueError:
+        return [float(value) if isinstance(value, int) else value for value in values]
+    except (ValueError, RecursionError, OverflowError):
         return None
-    return [float(value) if isinstance(value, int) else value for value in values]

@@ -182,15 +182,19 @@ def _checked_samples(samples: Any) -> tuple[float, ...]:
     """
     if not isinstance(samples, list) or not all(isinstance(x, int | float) for x in samples):
         raise ValueError("the samples are not a list of numbers")
-    if not all(math.isfinite(sample) and sample > 0 for sample in samples):
+    try:
+        times = tuple(float(sample) for sample in samples)
+    except OverflowError:
+        raise ValueError("a sample is larger than any time can be") from None
+    if not all(math.isfinite(time) and time > 0 for time in times):
         raise ValueError("a sample is not a positive number")
-    return tuple(float(sample) for sample in samples)
+    return times
 
 
 def _parse(line: str) -> tuple[int, SweepPoint]:
     try:
         document = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError("not JSON") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"not of schema {SCHEMA}")
