@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tarfile
+import shutil
 import zipfile
 from collections.abc import Iterator
 from email import message_from_bytes
@@ -54,8 +54,7 @@ def test_the_metadata_say_what_the_project_is(wheel: Path) -> None:
 
 
 def test_the_source_distribution_gives_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(sdist, tmp_path)
     (source,) = tmp_path.iterdir()
     for name in ("SECURITY.md", "tests/conftest.py", "kernels/dense.py", "traces/README.md", "Makefile"):
         assert (source / name).is_file(), name

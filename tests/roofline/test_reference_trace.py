@@ -75,6 +75,7 @@ def test_rows_above_one_percent_agree_with_the_reference(
     assert compared == 15
 
 
+@pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize("how", ["inferred", "with_shapes"])
 def test_the_step_comes_to_the_reference_floor(how: str, request: pytest.FixtureRequest) -> None:
     found: Roofline = request.getfixturevalue(how)

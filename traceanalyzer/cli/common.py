@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -128,11 +129,18 @@ def open_one(paths: Iterable[str], *, rank: int | None = None, no_cache: bool = 
     if rank is None and len(traces) == 1:
         return traces.traces[0]
     known = ", ".join(str(number) for number in traces.ranks) or "unknown ranks only"
+    counts = Counter(trace.rank for trace in traces if trace.rank is not None)
+    if rank is None and 1 not in counts.values():
+        raise click.UsageError(
+            f"the input holds {len(traces)} traces, and their ranks do not tell them apart: name one"
+        )
     if rank is None:
-        raise click.UsageError(f"the input holds {len(traces)} traces; pick one with --rank (found: {known})")
+        raise click.UsageError(f"the input holds {len(traces)} traces; pick one with --rank: {known}")
     chosen = [trace for trace in traces if trace.rank == rank]
-    if len(chosen) != 1:
-        raise click.UsageError(f"{len(chosen)} traces are of rank {rank} (found: {known})")
+    if not chosen:
+        raise click.UsageError(f"no trace is of rank {rank}: the ranks are {known}")
+    if len(chosen) > 1:
+        raise click.UsageError(f"{len(chosen)} traces are of rank {rank}: name one")
     return chosen[0]
 
 

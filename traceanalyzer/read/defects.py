@@ -8,6 +8,7 @@ import msgspec
 
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.read.window import Place, WindowReport
+from traceanalyzer.wording import plural
 
 
 def reading_warnings(reports: Sequence[WindowReport], events: int, cut_at: Place | None) -> list[TraceWarning]:
@@ -24,7 +25,7 @@ def reading_warnings(reports: Sequence[WindowReport], events: int, cut_at: Place
         warnings.append(_warning("truncated", message, events, cut_at))
     lost = [place for report in reports for place in report.lost]
     if lost:
-        message = f"{len(lost)} unreadable event(s) (invalid JSON) were skipped"
+        message = f"skipped {plural(len(lost), 'unreadable event')} (invalid JSON)"
         warnings.append(_warning("unreadable_events", message, len(lost), lost[0]))
     return [*warnings, *_repairs(reports), *_times(reports)]
 
@@ -36,7 +37,7 @@ def _repairs(reports: Sequence[WindowReport]) -> Iterator[TraceWarning]:
             before, first = kinds.get(what, (0, place))
             kinds[what] = (before + count, first)
     for what, (count, place) in kinds.items():
-        yield _warning("repaired_events", f"{count} event(s) with {what} (invalid JSON) were repaired", count, place)
+        yield _warning("repaired_events", f"repaired {plural(count, 'event')} with {what} (invalid JSON)", count, place)
 
 
 def _times(reports: Sequence[WindowReport]) -> Iterator[TraceWarning]:
@@ -46,7 +47,7 @@ def _times(reports: Sequence[WindowReport]) -> Iterator[TraceWarning]:
     ):
         total = sum(count for count, _ in counts)
         if total:
-            message = f"{total} {what} event(s) with unusable ts or dur (missing, zero, negative, NaN) were skipped"
+            message = f"skipped {plural(total, f'{what} event')} with unusable ts or dur (missing, zero, negative, NaN)"
             yield _warning(code, message, total, next((place for _, place in counts if place is not None), None))
 
 

@@ -20,6 +20,7 @@ from traceanalyzer.read.sanitize import implausible_durations, stray_times
 from traceanalyzer.read.store import Store, events_in, position
 from traceanalyzer.read.trace_text import TraceText, Window
 from traceanalyzer.read.window import PartWriter, Place, WindowDecoder, WindowReport
+from traceanalyzer.wording import plural
 
 PAIRS = "pairs"
 DAMAGE = frozenset({"truncated", "damaged_compression", "unreadable_events"})
@@ -148,9 +149,14 @@ def _pair_warnings(directory: Path, writer: PartWriter) -> list[TraceWarning]:
     message = f"{joined.height} events were recorded as begin/end (B/E) pairs and joined into complete events"
     warnings = [TraceWarning("begin_end_pairs", message, count=joined.height)]
     if begins or ends:
-        message = f"{begins} begin (B) and {ends} end (E) events are unmatched and were ignored"
+        message = f"ignored events without their other half: {_halves(begins, ends)}"
         warnings.append(TraceWarning("unmatched_begin_end", message, count=begins + ends))
     return warnings
+
+
+def _halves(begins: int, ends: int) -> str:
+    counts = ((begins, "begin (B)"), (ends, "end (E)"))
+    return " and ".join(plural(count, f"{kind} event") for count, kind in counts if count)
 
 
 def _drop_strays(store: Store) -> list[TraceWarning]:
@@ -160,9 +166,8 @@ def _drop_strays(store: Store) -> list[TraceWarning]:
     if strays.is_empty():
         return []
     _rewrite(store, "device", lambda frame: frame.join(strays, on="index", how="anti"))
-    message = (
-        f"{strays.height} GPU event(s) with invalid times (at zero, or more than a day from the others) were skipped"
-    )
+    skipped = plural(strays.height, "GPU event")
+    message = f"skipped {skipped} with invalid times (at zero, or more than a day from the others)"
     return [TraceWarning("invalid_gpu_times", message, count=strays.height)]
 
 
@@ -181,8 +186,8 @@ def _clip(store: Store) -> list[TraceWarning]:
     _rewrite(store, "device", clip)
     longest = cut.sort("raw_ns", descending=True).row(0, named=True)
     message = (
-        f"{cut.height} GPU event(s) with an implausible duration (up to {longest['raw_ns'] / 1e6:.3f} ms, overlapping "
-        f"later kernels of their own stream) were clipped where the next one starts; the longest: {longest['name']!r}"
+        f"clipped {plural(cut.height, 'GPU event')} where the next one of the stream starts: an implausible duration "
+        f"(up to {longest['raw_ns'] / 1e6:.3f} ms, overlapping later kernels); the longest: {longest['name']!r}"
     )
     return [TraceWarning("clipped_durations", message, count=cut.height)]
 

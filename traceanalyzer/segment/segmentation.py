@@ -49,6 +49,7 @@ from traceanalyzer.segment.tokens import (
 from traceanalyzer.segment.truncated import MOST_TRIED, Peer, is_beginning, truncate
 from traceanalyzer.segment.variants import VariantLabels, tell_apart
 from traceanalyzer.trace import Trace
+from traceanalyzer.wording import plural
 
 _COMPUTING = (GEMM, EXPERT, MIXER, NORM)
 _CACHE: WeakKeyDictionary[Trace, Segmentation] = WeakKeyDictionary()
@@ -127,7 +128,7 @@ class _Cutter:
                 warnings.append(
                     TraceWarning(
                         "steps_inferred",
-                        f"no annotation marks the steps; {len(steps)} steps were inferred from {how}",
+                        f"no annotation marks the steps; {plural(len(steps), 'step')} inferred from {how}",
                         count=len(steps),
                     )
                 )

@@ -126,7 +126,7 @@ def _chosen(traces: TraceSet, rank: int | None) -> Trace:
     chosen = [trace for trace in traces if trace.rank == rank]
     if not chosen:
         known = ", ".join(str(number) for number in traces.ranks) or "unknown ranks only"
-        raise click.UsageError(f"the input holds no trace of rank {rank} (found: {known})")
+        raise click.UsageError(f"no trace is of rank {rank}: the ranks are {known}")
     return chosen[0]
 
 

@@ -11,6 +11,7 @@ from traceanalyzer.cli.common import json_option, show_warnings
 from traceanalyzer.cli.forms import Form, forms_of
 from traceanalyzer.cli.forms import show as show_result
 from traceanalyzer.cli.plotting import plot_option_of
+from traceanalyzer.wording import plural
 
 if TYPE_CHECKING:
     from traceanalyzer.serving.utilisation import Utilisation
@@ -103,7 +104,7 @@ def compare(
         raise click.UsageError("--reference goes with --layouts")
     if len(sides) != 2:
         raise click.UsageError(
-            f"expected BEFORE and AFTER, got {len(sides)} paths; join several files of a side with commas"
+            f"expected BEFORE and AFTER, got {plural(len(sides), 'path')}; commas join the files of one side"
         )
     from dataclasses import replace
 
