@@ -266,3 +266,11 @@ def test_what_cannot_be_done_is_said_and_nothing_is_written(
     assert result.exit_code == code
     assert says in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_blocks_without_a_usable_time_do_not_end_the_page(shared: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    damaged = shared / "reports" / "faults" / "fuzz_b167d25555_0_t.json"
+    result = CliRunner().invoke(cli, ["report", str(damaged), "-o", str(page), "--no-cache"])
+    assert result.exit_code == 0, result.output
+    assert "<html" in page.read_text(encoding="utf-8")

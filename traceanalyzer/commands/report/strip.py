@@ -67,7 +67,7 @@ def strips_of(view: TraceView, prefix: str) -> tuple[list[Strip], dict[str, Any]
     strips: list[Strip] = []
     names: dict[str, int] = {}
     kernels: dict[str, Any] = {}
-    shown = [group for group in step_groups(view.cut) if not group.blocks.is_empty()]
+    shown = [group for group in step_groups(view.cut) if group.blocks["kernel_sum_ns"].count()]
     shown.sort(key=lambda group: (group.phase != view.phase, group.phase == "dummy"))
     for group in shown[:MOST_STRIPS]:
         key = f"{prefix}{len(strips)}"
@@ -78,7 +78,8 @@ def strips_of(view: TraceView, prefix: str) -> tuple[list[Strip], dict[str, Any]
 
 
 def _strip(group: StepGroup, outliers: list[Outlier], key: str) -> Strip:
-    rows, steps = group.by_block(), group.shown
+    # A damaged trace may hold blocks whose kernels have no usable time.
+    rows, steps = group.by_block().drop_nulls("kernel_sum_ns"), group.shown
     times = [float(time) for time in rows["kernel_sum_ns"]]
     low, high = min(times), max(times)
     middle = (low + high) / 2
