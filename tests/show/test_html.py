@@ -255,7 +255,7 @@ def test_the_same_trace_gives_the_same_page(run: Run, cases: Path, tmp_path: Pat
         (("000_baseline.json", "--model", "no-such-model"), 2, "no-such-model"),
         (("000_baseline.json", "--phase", "prefill"), 2, "no complete prefill step"),
         (("003_empty.json",), 1, "003_empty.json"),
-        (("303_allreduce_wait", "--rank", "9"), 2, "no trace of rank 9"),
+        (("303_allreduce_wait", "--rank", "9"), 2, "no trace is of rank 9"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(
