@@ -239,23 +239,24 @@ def part_of(part: type[P], source: Any, /, **given: Any) -> P:
         source: a dataclass, a struct or a mapping.
         given: fields that the source lacks or names otherwise.
     """
-    values = _values(source)
+    mapping = isinstance(source, Mapping)
+    kind: Any = type(source)
+    known = source if mapping else _attributes(kind)
     made = dict(given)
     for column in columns(part):
         if column.name not in given:
-            name, scale = _source(column.name, values)
-            made[column.name] = _converted(column.type, _scaled(values[name], scale))
+            name, scale = _source(column.name, known)
+            value = source[name] if mapping else getattr(source, name)
+            made[column.name] = _converted(column.type, _scaled(value, scale))
     return part(**made)
 
 
-def _values(source: Any) -> Mapping[str, Any]:
-    if isinstance(source, Mapping):
-        return source
-    if isinstance(source, msgspec.Struct):
-        return msgspec.structs.asdict(source)
-    names = [field.name for field in fields(source)] if is_dataclass(source) else []
-    extra = {name for kind in type(source).__mro__ for name, one in vars(kind).items() if isinstance(one, property)}
-    return {name: getattr(source, name) for name in (*names, *extra)}
+@cache
+def _attributes(kind: Any) -> frozenset[str]:
+    """Return the names of the fields and properties of a class."""
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "__struct_fields__", ())
+    properties = [name for one in kind.__mro__ for name, value in vars(one).items() if isinstance(value, property)]
+    return frozenset((*names, *properties))
 
 
 def _source(name: str, known: Any) -> tuple[str, float | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import polars as pl
 import pytest
 
 from tests.support.architectures import ARCHITECTURES, dense
+from tests.support.counted_work import lines_run
 from traceanalyzer.read import TraceMetadata, TraceSource
 from traceanalyzer.read.event_schema import EVENT_SCHEMA
 from traceanalyzer.segment import segmentation
@@ -23,25 +23,10 @@ from traceanalyzer.segment.variants import smallest_period
 from traceanalyzer.trace import Trace
 
 
-def lines_run(names: list[str]) -> int:
+def finding_lines(names: list[str]) -> int:
     """Return how many lines of Python the block finder runs for a sequence, names read already."""
-    import sys
-
     tokens, vocabulary = encode(pl.Series(names))
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        find_blocks(tokens, vocabulary)
-    finally:
-        sys.settrace(before)
-    return count
+    return lines_run(lambda: find_blocks(tokens, vocabulary))
 
 
 def layers(count: int) -> list[str]:
@@ -55,12 +40,12 @@ def shuffled(count: int) -> list[str]:
 
 @pytest.mark.parametrize("make", [layers, shuffled, lambda n: ["one_gemm"] * n, lambda n: ["flash_attn_fwd"] * n])
 def test_twice_the_kernels_are_about_twice_the_work(make: Any) -> None:
-    small, large = lines_run(make(400)), lines_run(make(1600))
+    small, large = finding_lines(make(400)), finding_lines(make(1600))
     assert large < 4.8 * small + 2000
 
 
 def test_a_step_of_different_kernels_ends_at_once() -> None:
-    assert lines_run([f"unique_kernel_{i}" for i in range(40)]) < 500
+    assert finding_lines([f"unique_kernel_{i}" for i in range(40)]) < 500
 
 
 def test_identical_kernels_have_no_blocks_and_end_at_once() -> None:

@@ -128,20 +128,33 @@ def open_one(paths: Iterable[str], *, rank: int | None = None, no_cache: bool = 
     traces = open_inputs(paths, no_cache=no_cache)
     if rank is None and len(traces) == 1:
         return traces.traces[0]
-    known = ", ".join(str(number) for number in traces.ranks) or "unknown ranks only"
     counts = Counter(trace.rank for trace in traces if trace.rank is not None)
     if rank is None and 1 not in counts.values():
         raise click.UsageError(
             f"the input holds {len(traces)} traces, and their ranks do not tell them apart: name one"
         )
     if rank is None:
-        raise click.UsageError(f"the input holds {len(traces)} traces; pick one with --rank: {known}")
-    chosen = [trace for trace in traces if trace.rank == rank]
-    if not chosen:
-        raise click.UsageError(f"no trace is of rank {rank}: the ranks are {known}")
+        raise click.UsageError(f"the input holds {len(traces)} traces; pick one with --rank: {_known_ranks(traces)}")
+    chosen = of_rank(traces, rank)
     if len(chosen) > 1:
         raise click.UsageError(f"{len(chosen)} traces are of rank {rank}: name one")
     return chosen[0]
+
+
+def of_rank(traces: TraceSet, rank: int) -> list[Trace]:
+    """Return the traces of a rank: one, unless several claim it.
+
+    Raises:
+        click.UsageError: there is none.
+    """
+    chosen = [trace for trace in traces if trace.rank == rank]
+    if not chosen:
+        raise click.UsageError(f"no trace is of rank {rank}: the ranks are {_known_ranks(traces)}")
+    return chosen
+
+
+def _known_ranks(traces: TraceSet) -> str:
+    return ", ".join(str(number) for number in traces.ranks) or "unknown ranks only"
 
 
 def warnings_of(trace: Trace) -> list[TraceWarning]:

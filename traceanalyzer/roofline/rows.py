@@ -83,7 +83,7 @@ def rows_of(kernels: pl.DataFrame, steps: int, latency: Latency, reasons: dict[i
             dtype=pl.col("dtype").sort_by(pl.col("flops").fill_null(0.0)).last(),
             notes=pl.col("notes").drop_nulls().unique(maintain_order=True),
             communication=pl.col("communication").fill_null(False).any() | (pl.col("role") == "communication").any(),
-            **{name: _strict_sum(name, steps) for name in WORK},
+            **{name: strict_sum(name, steps) for name in WORK},
         )
         .sort("row")
     )
@@ -98,11 +98,11 @@ def with_reachable(rows: Sequence[Row], kernels: pl.DataFrame, steps: int) -> li
         kernels: the same kernels with another reachable_ns.
         steps: steps that sums are divided by.
     """
-    summed = kernels.group_by("row").agg(_strict_sum("reachable_ns", steps).alias("ns")).sort("row")
+    summed = kernels.group_by("row").agg(strict_sum("reachable_ns", steps).alias("ns")).sort("row")
     return [replace(row, reachable_ns=ns) for row, ns in zip(rows, summed["ns"], strict=True)]
 
 
-def _strict_sum(name: str, steps: int) -> pl.Expr:
+def strict_sum(name: str, steps: int) -> pl.Expr:
     """The sum per step; None where one of the values is."""
     return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum() / steps)
 

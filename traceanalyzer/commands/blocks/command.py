@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import open_inputs, paths_argument, rank_option, show_warnings, warnings_of
+from traceanalyzer.cli.common import (
+    of_rank,
+    open_inputs,
+    paths_argument,
+    rank_option,
+    show_warnings,
+    step_option,
+    warnings_of,
+)
 from traceanalyzer.cli.forms import Form, form_options, show
 from traceanalyzer.cli.plotting import plot_option, save_plot
 from traceanalyzer.words import PHASES
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @paths_argument
-@click.option("--step", type=click.IntRange(min=0), help="Only the step of this index, as `ingest` numbers them.")
+@step_option
 @click.option("--phase", type=click.Choice(PHASES), help="Only steps of this phase.")
 @rank_option
 @click.option("--device", type=click.IntRange(min=0), help="Only this GPU.")
@@ -39,9 +47,8 @@ def blocks(
     from traceanalyzer.commands.blocks.result import BLOCK_COLUMNS
     from traceanalyzer.segment import segment
 
-    traces = [trace for trace in open_inputs(paths, no_cache=no_cache).traces if rank is None or trace.rank == rank]
-    if not traces:
-        raise click.UsageError(f"the input has no trace of rank {rank}")
+    opened = open_inputs(paths, no_cache=no_cache)
+    traces = opened.traces if rank is None else of_rank(opened, rank)
     ranks = [(trace.rank, segment(trace).only(step=step, phase=phase, device=device)) for trace in traces]
     if all(cut.steps.is_empty() for _, cut in ranks) and (step, phase, device) != (None, None, None):
         raise click.UsageError("no step fits --step, --phase and --device")

@@ -6,19 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.show.source_file import SourceFile
 from traceanalyzer.words import Phase
-
-
-class SummarySource(Part):
-    """A file of the input."""
-
-    path: Annotated[str, told("As given; archive!member for a member of an archive.")]
-    bytes: Annotated[int, told("Size on disk, of the member as stored.")]
-    format: Annotated[Literal["json", "store", "unknown"], told("What the file is.")]
-    compression: Annotated[str | None, told("gzip, zip, tar, ...", null="not compressed")]
-    events: Annotated[int, told("Events read from it.")]
-    recovered_events: Annotated[int | None, told("Events saved from a damaged file.", null="the file was sound")]
-    skipped: Annotated[str | None, told("Why the file holds no trace.", null="it was read")]
 
 
 class SummaryParallel(Part):
@@ -115,7 +104,7 @@ class SummaryDocument(Document, tag="traceanalyzer/summary/1"):
     command: ClassVar[str] = "ingest"
 
     status: Annotated[Literal["ok", "warning"], told("warning if there are warnings.")]
-    sources: Annotated[list[SummarySource], told("Every file of the input.")]
+    sources: Annotated[list[SourceFile], told("Every file of the input.")]
     warnings: Annotated[list[TraceWarning], told("What stands against the figures; also printed on stderr.")]
     engine: Annotated[
         Literal["vllm", "sglang", "transformers", "unknown"],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.findings import Finding
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.show.source_file import SourceFile
 
 INT32, UINT32, FLOAT = InFrame("Int32"), InFrame("UInt32"), InFrame("Float64")
 CATEGORY = InFrame("Categorical")
@@ -48,18 +49,6 @@ class RankPlace(Part):
     rank_source: Annotated[str | None, told("How the rank is known.", null="unknown")]
     source: Annotated[str, told("Its file.")]
     duplicates: Annotated[int, told("Further traces of the same rank, left out.")]
-
-
-class SkippedFile(Part):
-    """A file without a trace."""
-
-    path: Annotated[str, told("As given; archive!member for a member of an archive.")]
-    bytes: Annotated[int, told("Size on disk, of the member as stored.")]
-    format: Annotated[Literal["json", "store", "unknown"], told("What the file is.")]
-    compression: Annotated[str | None, told("gzip, zip, tar, ...", null="not compressed")]
-    events: Annotated[int, told("Events read from it.")]
-    recovered_events: Annotated[int | None, told("Events saved from a damaged file.", null="the file was sound")]
-    skipped: Annotated[str | None, told("Why the file holds no trace.", null="it was read")]
 
 
 class ClockAlignment(Part):
@@ -379,7 +368,7 @@ class RanksDocument(Document, tag="traceanalyzer/ranks/1"):
     layout: Annotated[LayoutSizes, told("Sizes of the parallel layout.")]
     layout_source: Annotated[str | None, told("How the layout is known.", null="unknown")]
     table: Annotated[list[RankPlace], told("Where each rank stands.")]
-    skipped: Annotated[list[SkippedFile], told("Files that hold no trace.")]
+    skipped: Annotated[list[SourceFile], told("Files that hold no trace.")]
     clocks: Annotated[ClockAlignment, told("How the ranks' clocks were put on one.")]
     collectives: Annotated[list[CollectiveCalls], told("By kind and group, the most waiting first.")]
     causes: Annotated[list[LateCause], told("Why ranks arrived late, largest first.")]

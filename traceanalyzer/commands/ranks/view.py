@@ -26,7 +26,6 @@ from traceanalyzer.commands.ranks.result import (
     RanksDocument,
     RankTime,
     SecondOpinion,
-    SkippedFile,
     UnpairedCalls,
 )
 from traceanalyzer.commands.ranks.waiting import bus_gbps
@@ -34,6 +33,7 @@ from traceanalyzer.declare import Part, columns, part_of, rows_of
 from traceanalyzer.hardware import recognise
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.show.part_table import part_table
+from traceanalyzer.show.source_file import SourceFile
 from traceanalyzer.show.terminal import table
 from traceanalyzer.trace import TraceSet
 from traceanalyzer.wording import duration, duration_us, percent, plural, visible
@@ -60,7 +60,7 @@ def document(
         layout=LayoutSizes(**{axis: layout.sizes.get(axis) for axis in ("tp", "pp", "dp", "ep")}),
         layout_source=layout.source,
         table=[_place(comparison, traces, member) for member in comparison.members],
-        skipped=[part_of(SkippedFile, source) for source in traces.sources if source.skipped],
+        skipped=[part_of(SourceFile, source) for source in traces.sources if source.skipped],
         clocks=part_of(ClockAlignment, clocks, offsets_us=_by_rank(clocks.offsets_ns)),
         collectives=collectives(comparison),
         causes=late_causes(comparison),

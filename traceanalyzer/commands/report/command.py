@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import no_cache_option, open_inputs, open_one, reads_pipes, show_warnings, tell
+from traceanalyzer.cli.common import no_cache_option, of_rank, open_inputs, open_one, reads_pipes, show_warnings, tell
 from traceanalyzer.cli.request_options import Given, request_options
 
 if TYPE_CHECKING:
     from traceanalyzer.commands.report.gather import PageData, ServingView, TraceView
     from traceanalyzer.roofline import Request
-    from traceanalyzer.trace import Trace, TraceSet
+    from traceanalyzer.trace import Trace
 
 
 @click.command()
@@ -92,7 +92,8 @@ def _one(paths: tuple[str, ...], request: Request, rank: int | None, no_cache: b
     if not paths:
         return PageData()
     traces = open_inputs(paths, no_cache=no_cache)
-    view = _view(_chosen(traces, rank), request)
+    chosen = traces.traces if rank is None else of_rank(traces, rank)
+    view = _view(chosen[0], request)
     ranks, told = gather_ranks(traces)
     # The view's warnings have been shown.
     own = tuple(one for one in told if one not in view.warnings)
@@ -118,16 +119,6 @@ def _again(paths: tuple[str, ...], trace: Trace, *, alone: bool) -> str:
         return shlex.quote(visible(own))
     words = [shlex.quote(visible(path)) for path in paths]
     return " ".join(words if alone or trace.rank is None else [*words, f"--rank {trace.rank}"])
-
-
-def _chosen(traces: TraceSet, rank: int | None) -> Trace:
-    if rank is None:
-        return traces.traces[0]
-    chosen = [trace for trace in traces if trace.rank == rank]
-    if not chosen:
-        known = ", ".join(str(number) for number in traces.ranks) or "unknown ranks only"
-        raise click.UsageError(f"no trace is of rank {rank}: the ranks are {known}")
-    return chosen[0]
 
 
 def _with_serving(data: PageData, serving: tuple[str, ...]) -> PageData:

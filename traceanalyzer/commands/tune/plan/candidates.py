@@ -10,7 +10,7 @@ import polars as pl
 from traceanalyzer.commands.tune.plan.row_counts import is_fused_moe
 from traceanalyzer.names import KernelName, parse
 from traceanalyzer.roofline import Roofline
-from traceanalyzer.roofline.rows import REDUNDANT_PARTS
+from traceanalyzer.roofline.rows import REDUNDANT_PARTS, strict_sum
 
 LEAST_WORTH = 0.01
 """A saving below this share of the step (with the pause before it) does not pay: run-to-run noise hides it."""
@@ -93,16 +93,12 @@ def candidates_of(roof: Roofline, kernels: pl.DataFrame) -> tuple[PlanCandidate,
         kernels: its kernels with PRODUCT.
     """
     steps = max(roof.steps, 1)
-
-    def strict(name: str) -> pl.Expr:
-        return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum() / steps)
-
     groups = kernels.group_by("name", "role", "part", "n", "k", "experts", "top_k", maintain_order=True).agg(
         count=pl.len() / steps,
         measured=pl.col("dur_ns").sum() / steps,
-        floor=strict("floor_ns"),
-        worth=strict("headroom_ns"),
-        reachable=strict("reachable_ns"),
+        floor=strict_sum("floor_ns", steps),
+        worth=strict_sum("headroom_ns", steps),
+        reachable=strict_sum("reachable_ns", steps),
         bound=pl.col("bound").first(),
         plausible=pl.col("plausible").all(),
         seen=pl.struct("m", "distinct"),
