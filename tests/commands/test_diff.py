@@ -7,7 +7,7 @@ import pytest
 
 from synthetic import ModelSpec, TraceSpec
 from synthetic.models import gptoss_20b_decode, llama_decode
-from tests.support.places import CASES
+from tests.support.places import CASES, ROOT
 from traceanalyzer.commands.diff.compute import change, diff
 from traceanalyzer.problems import TraceError
 from traceanalyzer.trace import open_trace
@@ -101,3 +101,17 @@ def test_traces_without_a_common_phase_say_which_they_have() -> None:
     decode, unknown = (open_trace(CASES / name) for name in ("600_ab_before.json.gz", "200_profilerstep_only.json.gz"))
     with pytest.raises(TraceError, match=r"before: decode, after: unknown"):
         diff(decode, unknown)
+
+
+def test_rows_of_equal_times_have_an_order_of_their_own() -> None:
+    before = open_trace(ROOT / "traces" / "gptoss20b_decode_synthetic.json.gz")
+    after = open_trace(CASES / "600_ab_after.json.gz")
+    rows = diff(before, after).rows.to_dicts()
+    place = ("section", "block_kind", "role", "position")
+    keys = [
+        (-abs(row["delta_ns"]), -row["before_ns"], *((row[name] is not None, row[name] or 0) for name in place))
+        for row in rows
+    ]
+    times = [key[:2] for key in keys]
+    assert len(set(times)) < len(times)
+    assert keys == sorted(keys)

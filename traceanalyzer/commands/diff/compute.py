@@ -182,10 +182,13 @@ def _pair(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
             for frame in (named, by_order)
         ]
     )
-    return (
-        paired.with_columns(pl.col("before_ns", "after_ns").fill_null(0.0))
-        .with_columns(delta_ns=pl.col("after_ns") - pl.col("before_ns"))
-        .sort([pl.col("delta_ns").abs(), pl.col("before_ns")], descending=True)
+    changed = paired.with_columns(pl.col("before_ns", "after_ns").fill_null(0.0)).with_columns(
+        delta_ns=pl.col("after_ns") - pl.col("before_ns")
+    )
+    # Joins keep no order, so that of rows with the same times is stated.
+    ties = [*place, "position", "name_before", "name_after"]
+    return changed.sort(
+        [pl.col("delta_ns").abs(), pl.col("before_ns"), *ties], descending=[True, True, *(False for _ in ties)]
     )
 
 
