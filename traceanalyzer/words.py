@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Phase = Literal["decode", "prefill", "mixed", "dummy", "unknown"]
+Phase = Literal["decode", "prefill", "mixed", "dummy", "forward", "training", "unknown"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
-"""What a step does."""
+"""What a step does; ``forward``: a pass of a model that generates no tokens, such as an encoder's."""
+
+PhaseSource = Literal["marker", "inferred"]
+PHASE_SOURCES: tuple[PhaseSource, ...] = get_args(PhaseSource)
+"""How a step's phase is known: its marker says it, or its kernels and their launches do."""
+
+PassKind = Literal["main", "draft", "micro_batch"]
+PASS_KINDS: tuple[PassKind, ...] = get_args(PassKind)
+"""What goes through layers once: the model, a draft model, or a part of the batch beside another part."""
 
 Section = Literal["prologue", "block", "epilogue"]
 SECTIONS: tuple[Section, ...] = get_args(Section)

@@ -7,6 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceanalyzer.segment.tokens import IntArray
+from traceanalyzer.words import PassKind
+
+
+@dataclass(frozen=True)
+class LayerPass:
+    """A pass through the layers of a model within a step.
+
+    Attributes:
+        kind: one of PASS_KINDS.
+        blocks: blocks of the pass.
+    """
+
+    kind: PassKind
+    blocks: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,15 +29,27 @@ class Cut:
 
     Attributes:
         block_of: for each event of the step its block, or -1.
-        count: number of blocks.
+        count: number of blocks, those of every pass.
         confidence: that they are right, 0 to 1; 0 without blocks.
         method: modules or pattern.
+        several: the passes in order, where there is more than one.
     """
 
     block_of: IntArray
     count: int
     confidence: float
     method: str = "pattern"
+    several: tuple[LayerPass, ...] = ()
+
+    @property
+    def passes(self) -> tuple[LayerPass, ...]:
+        """The passes in order; a step with blocks has one at minimum."""
+        return self.several or ((LayerPass("main", self.count),) if self.count else ())
+
+    @property
+    def layers(self) -> int:
+        """Blocks of the main model, each layer once: micro-batches go through the same ones."""
+        return max((one.blocks for one in self.passes if one.kind != "draft"), default=0)
 
 
 def no_blocks(length: int) -> Cut:

@@ -68,5 +68,6 @@ def tell_phases(steps: list[StepEvents], embeddings: pl.DataFrame, events: pl.Da
             continue
         _, _, sequences, length = embeddings.row(int(inside.min()))
         phase = "decode" if length == 1 else "prefill"
-        result.append(replace(step, phase=phase, requests=sequences, tokens=sequences * length))
+        told = replace(step, phase=phase, phase_source="inferred", requests=sequences, tokens=sequences * length)
+        result.append(told)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 import polars as pl
@@ -120,51 +121,35 @@ def _blocks(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
     return joined.select(pl.col(name).cast(dtype) for name, dtype in BLOCK_SCHEMA.items())
 
 
-def _steps(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
+_TOLD = ("label", "source", "phase", "phase_source", "phase_confidence", "complete", "requests", "tokens", "kv_tokens")
+"""Columns of STEP_SCHEMA that a step has before its blocks are known."""
+
+
+def _step_facts(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
+    """What is known of each step but for the sums over its events, and its true start."""
     start, dur = placed["start_ns"].to_numpy(), placed["dur_ns"].to_numpy()
-    facts = pl.DataFrame(
-        [
-            (
-                placement.device,
-                placement.number,
-                placement.step.label,
-                placement.step.source,
-                placement.step.phase,
-                placement.step.complete,
-                placement.step.requests,
-                placement.step.tokens,
-                placement.step.kv_tokens,
-                placement.cut.count,
-                placement.content.period,
-                placement.cut.method if placement.cut.count else None,
-                placement.cut.confidence if placement.cut.count else None,
-                _start(start[placement.rows], dur[placement.rows]),
-            )
-            for placement in placements
-        ],
-        schema={
-            **{
-                name: STEP_SCHEMA[name]
-                for name in (
-                    "device",
-                    "step",
-                    "label",
-                    "source",
-                    "phase",
-                    "complete",
-                    "requests",
-                    "tokens",
-                    "kv_tokens",
-                    "blocks",
-                    "period_blocks",
-                    "method",
-                    "confidence",
-                )
-            },
-            "true_start": pl.Int64(),
-        },
-        orient="row",
-    )
+    told = attrgetter(*_TOLD)
+    rows = [
+        (
+            placement.device,
+            placement.number,
+            *told(placement.step),
+            placement.cut.layers,
+            [{"kind": one.kind, "blocks": one.blocks} for one in placement.cut.passes],
+            placement.content.period,
+            placement.cut.method if placement.cut.count else None,
+            placement.cut.confidence if placement.cut.count else None,
+            _start(start[placement.rows], dur[placement.rows]),
+        )
+        for placement in placements
+    ]
+    names = ("device", "step", *_TOLD, "blocks", "passes", "period_blocks", "method", "confidence")
+    schema = {**{name: STEP_SCHEMA[name] for name in names}, "true_start": pl.Int64()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _steps(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
+    facts = _step_facts(placed, placements)
     sums = _sums(placed, ["device", "step"])
     joined = facts.join(sums, on=["device", "step"], how="left", nulls_equal=True, maintain_order="left")
     return (

@@ -14,7 +14,9 @@ STEP_SCHEMA: dict[str, pl.DataType] = {
     "step": pl.Int32(),  # 0, 1, ... in time order within the device
     "label": pl.String(),  # the marker's text, or null where there is none
     "source": pl.String(),  # vllm, sglang, profiler_step, python, graph_launch, inferred
-    "phase": pl.String(),  # decode, prefill, mixed, dummy, unknown
+    "phase": pl.String(),  # decode, prefill, mixed, dummy, forward, training, unknown
+    "phase_source": pl.String(),  # marker, inferred; null where the phase is unknown
+    "phase_confidence": pl.Float64(),  # that an inferred phase is right, 0 to 1; null where none was inferred
     "complete": pl.Boolean(),  # false: cut off by the start or end of the recording
     "requests": pl.Int64(),  # sequences; null where unknown
     "tokens": pl.Int64(),  # new tokens; null where unknown
@@ -27,7 +29,8 @@ STEP_SCHEMA: dict[str, pl.DataType] = {
     "busy_ns": pl.Int64(),  # length of the union of the kernels' intervals
     "span_ns": pl.Int64(),  # from start to end
     "idle_before_ns": pl.Int64(),  # pause between the step before and this one; null for the first
-    "blocks": pl.Int64(),  # transformer blocks
+    "blocks": pl.Int64(),  # transformer blocks: each layer of the main model once, however many passes run
+    "passes": pl.List(pl.Struct({"kind": pl.String(), "blocks": pl.Int64()})),  # main, draft, micro_batch; in order
     "period_blocks": pl.Int64(),  # blocks after which the variants repeat; null without blocks
     "method": pl.String(),  # modules, pattern, or null when no blocks were found
     "confidence": pl.Float64(),  # that the blocks are right, 0 to 1; null when none were found

@@ -11,6 +11,7 @@ import polars as pl
 from traceanalyzer.segment.markers import ANNOTATION_PATTERN, PYTHON_PATTERN, Marker, python_rank, read_marker
 from traceanalyzer.segment.tokens import BoolArray, IntArray
 from traceanalyzer.trace import Trace
+from traceanalyzer.words import PhaseSource
 
 _LEAST_SHARE = 0.1
 """Share of a device's events that a thread must have launched to be an engine of its own.
@@ -37,7 +38,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class StepEvents:
-    """A step before its blocks are known. `events` are positions within the device's events."""
+    """A step before its blocks are known. `events` are positions within the device's events.
+
+    `phase_source` says how the phase is known, `phase_confidence` how likely an inferred one is right, 0 to 1.
+    """
 
     events: IntArray
     source: str
@@ -47,6 +51,8 @@ class StepEvents:
     requests: int | None = None
     tokens: int | None = None
     kv_tokens: int | None = None
+    phase_source: PhaseSource | None = None
+    phase_confidence: float | None = None
     window: tuple[int, int] | None = field(default=None, compare=False)
 
 
@@ -241,7 +247,8 @@ def place_by_marks(events: pl.DataFrame, marks: list[Mark]) -> list[StepEvents]:
                     marker.requests,
                     marker.tokens,
                     marker.kv_tokens,
-                    (mark.start, following),
+                    None if marker.phase == "unknown" else "marker",
+                    window=(mark.start, following),
                 )
             )
     return steps

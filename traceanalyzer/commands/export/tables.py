@@ -33,7 +33,19 @@ DEFAULT = NAMES[:-1]
 
 
 STEP_COLUMNS = (
-    *("device", "step", "label", "source", "phase", "complete", "requests", "tokens", "kv_tokens"),
+    *(
+        "device",
+        "step",
+        "label",
+        "source",
+        "phase",
+        "phase_source",
+        "phase_confidence",
+        "complete",
+        "requests",
+        "tokens",
+        "kv_tokens",
+    ),
     *("start_us", "end_us", "span_us", "kernel_sum_us", "busy_us", "idle_before_us"),
     *("events", "kernels", "blocks", "period_blocks", "method", "confidence"),
 )

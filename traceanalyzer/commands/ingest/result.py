@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.show.source_file import SourceFile
-from traceanalyzer.words import Phase
+from traceanalyzer.words import PassKind, Phase, PhaseSource
 
 
 class SummaryParallel(Part):
@@ -38,12 +38,29 @@ class SummaryTopKernel(Part):
     share: Annotated[float, told("Of kernel_sum_us.")]
 
 
+class SummaryPass(Part):
+    """A pass through the layers of a model within a step."""
+
+    kind: Annotated[
+        PassKind, told("The model's, a draft model's, or that of a part of the batch that runs beside another part.")
+    ]
+    blocks: Annotated[int, told("Transformer blocks of the pass.")]
+
+
 class SummaryStep(Part):
     """One pass of the model."""
 
     index: Annotated[int, told("Number of the step, from 0.")]
     label: Annotated[str | None, told("Text of its marker.", null="no marker")]
     phase: Annotated[Phase, told("What the step does.")]
+    phase_source: Annotated[
+        PhaseSource | None,
+        told("Whether its marker says the phase, or its kernels and their launches do.", null="the phase is unknown"),
+    ]
+    phase_confidence: Annotated[
+        float | None,
+        told("Estimated probability that an inferred phase is right.", null="it was not inferred", basis="modelled"),
+    ]
     complete: Annotated[bool, told("False where the recording cuts it off.")]
     requests: Annotated[int | None, told("Sequences.", null="unknown")]
     tokens: Annotated[int | None, told("New tokens.", null="unknown")]
@@ -52,7 +69,8 @@ class SummaryStep(Part):
     busy_us: Annotated[float, told("Length of the union of their intervals.")]
     span_us: Annotated[float, told("First to last event of the step.")]
     idle_before_us: Annotated[float | None, told("Pause between the step before and this one.", null="the first step")]
-    blocks: Annotated[int, told("Transformer blocks.")]
+    blocks: Annotated[int, told("Transformer blocks: each layer of the main model once, however many passes run.")]
+    passes: Annotated[list[SummaryPass], told("Passes through the layers of a model, in order.", csv=False)]
     kv_tokens: Annotated[
         int | None, told("Tokens of all contexts, new ones included.", null="the marker does not tell")
     ]

@@ -56,7 +56,7 @@ def _timeline(t: Timeline) -> SummaryTimeline:
         parallel=parallel,
         kernels_without_step=SummaryKernelsWithoutStep(count=t.outside_kernels, sum_us=t.outside_sum_ns / 1e3),
         top_kernels=rows_of(SummaryTopKernel, t.top_kernels.head(TOP_KERNELS_SHOWN)),
-        steps=rows_of(SummaryStep, t.steps.rename({"step": "index"})),
+        steps=[part_of(SummaryStep, row) for row in t.steps.rename({"step": "index"}).iter_rows(named=True)],
     )
 
 
