@@ -12,6 +12,7 @@ FAMILY_OF_KIND: dict[str, str] = {
     "gemm": "gemm",
     "gemm_helper": "gemm",
     "attention": "attention",
+    "attention_prelude": "attention",
     "ssm": "ssm",
     "norm": "norm",
     "rope": "rope",
@@ -27,6 +28,15 @@ FAMILY_OF_KIND: dict[str, str] = {
     "elementwise": "elementwise",
     "reduction": "reduction",
     "scan": "reduction",
+    "softmax": "softmax",
+    "convolution": "convolution",
+    "fft": "fft",
+    "pooling": "pooling",
+    "resize": "resize",
+    "loss": "loss",
+    "optimizer": "optimizer",
+    "random": "random",
+    "rnn": "rnn",
     "sort": "sort",
     "sampling": "sampling",
     "embedding": "embedding",
@@ -40,6 +50,7 @@ FAMILIES = frozenset(FAMILY_OF_KIND.values()) | {"moe_gemm"}
 
 ROLE_OF_KIND: dict[str, str] = {
     "attention": "attention",
+    "attention_prelude": "attention",
     "norm": "norm",
     "rope": "rope",
     "kv_write": "kv_write",
@@ -53,6 +64,14 @@ ROLE_OF_KIND: dict[str, str] = {
     "embedding": "embedding",
     "ssm": "other",
     "metadata": "other",
+    "convolution": "other",
+    "fft": "other",
+    "pooling": "other",
+    "resize": "other",
+    "loss": "other",
+    "optimizer": "other",
+    "random": "other",
+    "rnn": "other",
     "view": "other",
 }
 """Roles that the kind settles wherever the kernel stands; any other kind needs the position."""
@@ -95,6 +114,9 @@ class KernelName(Part):
     ambiguous: Annotated[str | None, told("What the name leaves open.", null="nothing")] = None
     library: Annotated[str | None, told("Who wrote the kernel.", null="unknown")] = None
     fused_ops: Annotated[str | None, told("Ops that a compiler fused, as in the name.", null="none")] = None
+    direction: Annotated[
+        str | None, told("forward, or backward (gradients), as a name says it.", null="products hardly ever tell")
+    ] = None
     role: Annotated[str | None, told("Role that the name alone settles.", null="the position decides")] = None
 
     @property

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from traceanalyzer.declare import frame_schema
 from traceanalyzer.names.cpp_text import NameView
+from traceanalyzer.names.direction import direction
 from traceanalyzer.names.kernel_name import Dtypes, KernelName
 from traceanalyzer.names.registry import first_reading
 
@@ -68,10 +69,10 @@ def _frame_columns() -> dict[str, pl.DataType]:
 
 
 def _read(name: str) -> KernelName:
-    reading = first_reading(NameView(name))
-    if reading is not None:
-        return reading
-    return KernelName(name=name, scheme=None, family="unknown", kind="unknown")
+    view = NameView(name)
+    reading = first_reading(view) or KernelName(name=name, scheme=None, family="unknown", kind="unknown")
+    told = direction(view.lower)
+    return reading if told is None else structs.replace(reading, direction=told)
 
 
 _CACHED_LENGTH = 4096

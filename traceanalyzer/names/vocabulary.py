@@ -38,7 +38,7 @@ RULES: tuple[KindRule, ...] = (
         "allreduce all_reduce reducescatter reduce_scatter allgather all_gather alltoall all_to_all all2all"
         " cross_device_reduce multimem_ nvshmem rocshmem deep_ep deepep mscclpp quick_reduce quickreduce"
         " sendrecv send_recv shm_allreduce pplx mori:: symm_mem ep_dispatch ep_combine userbuffers lamport"
-        " moe_a2a moea2a barrier_kernel sync_barrier",
+        " moe_a2a moea2a barrier_kernel sync_barrier internode intranode hybrid_ep nixl_ep moe_comm",
         "allreduce broadcast_coalesced gloo nccl ncclkernel rccl",
     ),
     _rule(
@@ -96,8 +96,8 @@ RULES: tuple[KindRule, ...] = (
     ),
     _rule(
         "norm",
-        "rmsnorm rms_norm layernorm layer_norm l2norm groupnorm group_norm batch_norm qk_norm qknorm"
-        " rms_normalize addrms add_rms",
+        "rmsnorm rms_norm layernorm layer_norm l2norm groupnorm group_norm batch_norm batchnorm instance_norm"
+        " instancenorm qk_norm qknorm rms_normalize addrms add_rms rowwisemoments gammabeta",
         "layernorm norm rms",
     ),
     _rule(
@@ -108,13 +108,25 @@ RULES: tuple[KindRule, ...] = (
         " quant_and_cache and_cache_kernel",
     ),
     _rule(
+        "attention_prelude",
+        "transform_bias_rescale_qkv",
+    ),
+    _rule(
         "attention",
-        "flash_fwd flashattn flash_attn flash_attention flashmla flash_mla fmha attention attn paged_attn"
+        "flash_fwd flash_bwd flashattn flash_attn flash_attention flashmla flash_mla fmha attention attn paged_attn"
         " splitkv batchprefillwith batchdecodewith singleprefillwith singledecodewith reduce_segments"
         " mergestate merge_state decode_softmax decode_att fwd_grouped_kernel_stage fwd_kernel_stage"
         " mqa_logits sparse_mla mla_decode mla_prefill mla_reduce mla_stage softmax_reducev flash_decode"
-        " fp8_index concat_mla_q hstu sdpa cascade sdp_ flash_combine",
+        " fp8_index concat_mla_q hstu sdpa cascade sdp_ flash_combine sage_fwd sageattn",
         "attention attn fmha gqa mha mla mqa pa",
+    ),
+    _rule(
+        "resize",
+        "upsample downsample grid_sampler gridsampler upscale interpolate",
+    ),
+    _rule(
+        "pooling",
+        "max_pool avg_pool average_pool maxpool avgpool averagepool pool2d pool3d pooling",
     ),
     _rule(
         "sampling",
@@ -138,6 +150,17 @@ RULES: tuple[KindRule, ...] = (
         family="moe_gemm",
     ),
     _rule(
+        "optimizer",
+        "multi_tensor_apply fused_adam fusedadam fused_sgd fusedsgd opt_step",
+        "adam adamw adagrad adafactor lamb muon optimizer rmsprop sgd",
+    ),
+    _rule(
+        "convolution",
+        "convolution conv1d conv2d conv3d convolve implicit_gemm implicitgemm winograd im2col col2im vol2col col2vol"
+        " depthwise scudnn igemm_fwd_ igemm_bwd_ igemm_wrw_ grouped_conv spconv",
+        "conv dgrad fprop wgrad wrw",
+    ),
+    _rule(
         "gemm_helper",
         "splitkreduce split_k_reduce splitk_reduce reduce_splitk reduce_split_k gemm_reduce splitk_zero",
     ),
@@ -148,9 +171,14 @@ RULES: tuple[KindRule, ...] = (
     _rule(
         "gemm",
         "gemm matmul mul_mat flatmm gemv wvsplitk wv_splitk scaled_mm block_scaled_mm _mm_ marlin machete"
-        " gemvx packed_linear int4_mm int8_mm fp8_mm fp4_mm convolution conv2d conv3d conv1d block_fp8"
+        " gemvx packed_linear int4_mm int8_mm fp8_mm fp4_mm block_fp8"
         " skinny_mm bgmv sgmv lora_shrink lora_expand onednn_mm onednn_linear mkldnn_linear llmm1",
-        "addmm baddbmm bmm conv dot gmm linear lora mm qgemm",
+        "addmm baddbmm bmm dot gmm linear lora mm qgemm",
+    ),
+    _rule(
+        "loss",
+        "nll_loss nllloss cross_entropy crossentropy criterion",
+        "loss",
     ),
     _rule(
         "activation",
@@ -191,13 +219,22 @@ RULES: tuple[KindRule, ...] = (
         "cumprod cumsum scan",
     ),
     _rule(
+        "softmax",
+        "softmax soft_max",
+    ),
+    _rule(
+        "fft",
+        "fft1d fft2d fft3d rocfft cufft",
+        "fft",
+    ),
+    _rule(
         "reduction",
-        "softmax reduce_kernel",
-        "amax amin max mean min norm_reduce reduce reduction softmax sum",
+        "reduce_kernel",
+        "amax amin max mean min norm_reduce reduce reduction sum",
     ),
     _rule(
         "elementwise",
-        "elementwise pointwise",
+        "elementwise pointwise dropout",
         "add arange clamp cos div eq exp ge gt le lt mul ne neg pow rsqrt sigmoid sin sqrt sub tanh tril triu",
     ),
 )

@@ -6,7 +6,8 @@ Everything after this module works on small integer arrays, so that its cost doe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from traceanalyzer import names
+from traceanalyzer.segment.unfused import SoftmaxContext, attending_softmax
 
 IntArray = npt.NDArray[np.int64]
 ByteArray = npt.NDArray[np.int8]
@@ -29,6 +31,7 @@ _CLASS_OF_KIND = {
     "attention": MIXER,
     "ssm": MIXER,
     "rope": POSITION,
+    "attention_prelude": POSITION,
     "kv_write": POSITION,
     "moe_routing": ROUTE,
     "moe_combine": COMBINE,
@@ -49,8 +52,8 @@ _NO_WORK = re.compile(
 )
 _LINEAR = re.compile(r"delta|gdn|kda|gla|lightning|linear_att|rwkv", re.IGNORECASE)
 _ADDS = re.compile(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel")
-_NEAR = 4
-"""Events to either side of a softmax in which its matrix products are looked for. Chosen, not fitted."""
+_PARTING = (NORM, ROUTE, SAMPLE, COMM, EXPERT, COMBINE, MIXER)
+"""Classes that no attention has between its two products."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class KernelVocabulary:
         helpers: whether it finishes the GEMM before it (adds up its split-K parts).
         adds: whether it is an elementwise addition (a residual, in a model that fuses nothing).
         sorts: whether it sorts a tensor or picks its largest values (of a router, in a model that fuses nothing).
+        backward, optimizer, convolution, split_kv_reduce, paged_decode, varlen_prefill, argmax, topk,
+            sampling_random, softmax: what the name alone proves; see `names.Traits`.
     """
 
     names: tuple[str, ...]
@@ -80,6 +85,16 @@ class KernelVocabulary:
     helpers: BoolArray
     adds: BoolArray
     sorts: BoolArray
+    backward: BoolArray
+    optimizer: BoolArray
+    convolution: BoolArray
+    split_kv_reduce: BoolArray
+    paged_decode: BoolArray
+    varlen_prefill: BoolArray
+    argmax: BoolArray
+    topk: BoolArray
+    sampling_random: BoolArray
+    softmax: BoolArray
 
 
 @dataclass(frozen=True)
@@ -92,7 +107,8 @@ class _Word:
     helper: bool
     adds: bool
     sorts: bool
-    softmax: bool
+    picks: bool
+    traits: names.Traits
 
 
 @lru_cache(maxsize=65_536)
@@ -111,7 +127,8 @@ def _read(name: str) -> _Word:
         helper=kernel.kind == "gemm_helper",
         adds=elementwise and bool(_ADDS.search(name)),
         sorts=kernel.kind == "sort",
-        softmax=kind == OTHER and "softmax" in name.lower(),
+        picks=kernel.kind in ("sort", "reduction", "scan", "loss"),
+        traits=names.read_traits(kernel),
     )
 
 
@@ -145,19 +162,42 @@ def _mixer(name: str, kernel: names.KernelName) -> str:
     return "linear" if _LINEAR.search(name) else "mamba"
 
 
-def _promote_softmax(tokens: IntArray, words: list[_Word]) -> list[_Word]:
-    """Where nothing else mixes tokens, a softmax between matrix products does: attention that nothing fuses."""
-    candidates = [token for token, word in enumerate(words) if word.softmax]
-    products = np.array([word.kind == GEMM for word in words], dtype=np.bool_)[tokens]
-    count = np.concatenate(([0], np.cumsum(products)))
-    promoted = list(words)
-    for token in candidates:
-        where = np.flatnonzero(tokens == token)
-        before = count[where] - count[np.maximum(where - _NEAR, 0)]
-        behind = count[np.minimum(where + 1 + _NEAR, len(tokens))] - count[where + 1]
-        if np.mean((before > 0) & (behind > 0)) > 0.5:
-            promoted[token] = replace(words[token], kind=MIXER, mixer="attention", role="attention")
-    return promoted
+def _with_unfused(tokens: IntArray, words: list[_Word]) -> tuple[IntArray, list[_Word], list[int]]:
+    """Make mixers of the softmaxes that are attention by their place, where no fused attention is in the trace.
+
+    One kernel may serve a router and an attention: then those in attention get a token of their own.
+
+    Returns:
+        The tokens, the words, and for each word added the token whose name it shares.
+    """
+
+    def flags(test: Callable[[_Word], bool]) -> BoolArray:
+        return np.array([test(word) for word in words], dtype=np.bool_)[tokens]
+
+    softmax = flags(lambda word: word.traits.softmax)
+    if any(word.mixer == "attention" for word in words) or not softmax.any():
+        return tokens, words, []
+    attends = attending_softmax(
+        SoftmaxContext(
+            softmax=softmax,
+            product=flags(lambda word: word.kind == GEMM),
+            parting=flags(lambda word: word.kind in _PARTING),
+            picking=flags(lambda word: word.picks),
+            idle=flags(lambda word: word.kind == VIEW),
+        )
+    )
+    words, tokens = list(words), tokens.copy()
+    shared: list[int] = []
+    for token in np.unique(tokens[attends]).tolist():
+        mixer = replace(words[token], kind=MIXER, mixer="attention", role="attention")
+        own = tokens == token
+        if attends[own].all():
+            words[token] = mixer
+        else:
+            tokens[own & attends] = len(words)
+            words.append(mixer)
+            shared.append(token)
+    return tokens, words, shared
 
 
 def encode(column: pl.Series) -> tuple[IntArray, KernelVocabulary]:
@@ -181,9 +221,9 @@ def encode(column: pl.Series) -> tuple[IntArray, KernelVocabulary]:
     mapping = pl.DataFrame({"name": pl.Series(distinct, dtype=pl.String), "token": pl.Series(token_of, dtype=pl.Int64)})
     column_tokens = text.to_frame("name").join(mapping, on="name", how="left", maintain_order="left")["token"]
     tokens = column_tokens.to_numpy().astype(np.int64, copy=False)
-    if not any(word.kind == MIXER for word in words):
-        words = _promote_softmax(tokens, words)
-    return tokens, _vocabulary(tuple(normal), words)
+    tokens, words, shared = _with_unfused(tokens, words)
+    known = list(normal)
+    return tokens, _vocabulary((*known, *(known[token] for token in shared)), words)
 
 
 def _vocabulary(normal: tuple[str, ...], words: list[_Word]) -> KernelVocabulary:
@@ -197,8 +237,12 @@ def _vocabulary(normal: tuple[str, ...], words: list[_Word]) -> KernelVocabulary
         classes=np.array([word.kind for word in words], dtype=np.int8),
         activates=flags("activates"),
         bare_norm=flags("bare_norm"),
-        unfused=np.array([word.softmax and word.kind == MIXER for word in words], dtype=np.bool_),
+        unfused=np.array([word.traits.softmax and word.kind == MIXER for word in words], dtype=np.bool_),
         helpers=flags("helper"),
         adds=flags("adds"),
         sorts=flags("sorts"),
+        **{
+            trait.name: np.array([getattr(word.traits, trait.name) for word in words], dtype=np.bool_)
+            for trait in fields(names.Traits)
+        },
     )

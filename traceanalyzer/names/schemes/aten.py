@@ -13,11 +13,13 @@ from traceanalyzer.names.vocabulary import classify
 _LOOPS = (
     "elementwise_kernel",
     "elementwise_kernel_with_index",
-    "multi_tensor_apply_kernel",
     "reduce_kernel",
     "unrolled_",
     "vectorized_elementwise",
 )
+# Normal draws fill weights or latents, Bernoulli draws drop out: no sampler of tokens uses either.
+_DRAWS: tuple[tuple[str, str], ...] = (("normal_and_transform", "random"), ("bernoulli", "random"))
+_COPIES = ("copyfunctor", "zerofunctor", "native::copy<", "identity")
 # In order: the first text found in the template arguments of a loop tells what the loop computes.
 _BODIES: tuple[tuple[str, str], ...] = (
     ("argmax", "sampling"),
@@ -36,6 +38,7 @@ _BODIES: tuple[tuple[str, str], ...] = (
     ("index_elementwise", "index"),
     ("gpu_index", "index"),
     ("exponential", "sampling"),
+    *_DRAWS,
     ("distribution", "sampling"),
     ("float8", "memory"),
 )
@@ -82,7 +85,7 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName:
         kind = first_mark(head, _PRIMITIVES) or "unknown"
         library = "rocPRIM" if "rocprim" in head else "CUB"
     if kind is None and function.startswith(_SOFTMAX):
-        kind = "reduction"
+        kind = "softmax"
     if kind is None and "embedding" in function:
         kind = "embedding"
     if kind is not None:
@@ -93,7 +96,9 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName:
 def _own_kind(function: str, head: str) -> str | None:
     """Return the kind of a random draw or of a loop, by its body."""
     if function.startswith(("distribution_", "exponential")):
-        return "sampling"
+        return first_mark(head, _DRAWS) or "sampling"
+    if function.startswith("multi_tensor_apply"):
+        return "memory" if any(mark in head for mark in _COPIES) else "optimizer"
     if not any(loop in function for loop in _LOOPS):
         return None
     return first_mark(head, _BODIES) or ("reduction" if "reduce_kernel" in function else "elementwise")

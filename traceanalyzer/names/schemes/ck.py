@@ -17,6 +17,8 @@ _CLASS = re.compile(r"\bkentry<[^<>]{0,80}?(?:ck_tile::)?(\w{1,120})[<>,]")
 _TILE_SHAPE = re.compile(
     r"\bTile(?:Gemm|Flatmm)\w{0,40}Shape<(?:ck_tile::)?sequence<(\d{1,4}), ?(\d{1,4}), ?(\d{1,4})>"
 )
+_CONVOLVES = re.compile(r"grouped_conv|bwd_weight|bwd_data|conv_to_gemm|convolution|conv2d|conv3d|_conv_")
+"""A convolution is computed as a product, by kernels that are named after it; the template or the direction tells."""
 _THREADS = frozenset({64, 128, 256, 512, 1024})
 
 
@@ -27,6 +29,8 @@ def read_ck(view: NameView, _match: re.Match[str]) -> KernelName:
     Block-scaled variants have the scale's block in between, MX variants the scale's block size before.
     """
     rule = classify(view.function)
+    if _CONVOLVES.search(view.lower):
+        return kernel(view, "ck", "convolution", library="Composable Kernel")
     if rule is None or rule.kind != "gemm":
         kind = "unknown" if rule is None else rule.kind
         return kernel(view, "ck", kind, library="Composable Kernel")

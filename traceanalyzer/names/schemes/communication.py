@@ -17,6 +17,7 @@ _LIBRARIES = (
     ("nccl", "NCCL"),
     ("deep_ep", "DeepEP"),
     ("deepep", "DeepEP"),
+    ("dpsk::", "DeepSeek"),
     ("mscclpp", "MSCCL++"),
     ("gloo", "Gloo"),
     ("c10d::", "PyTorch"),
@@ -29,6 +30,8 @@ _LIBRARIES = (
     ("nvshmem", "NVSHMEM"),
     ("rocshmem", "rocSHMEM"),
 )
+_EXPERT_PARALLEL = re.compile(r"(?:^|[:_])(?:ep|pplx_kernels|all_to_all)::")
+"""Namespaces of expert-parallel exchange: dispatch of tokens to their experts' devices, combination of what returns."""
 
 
 @register(
@@ -58,6 +61,9 @@ _LIBRARIES = (
         "moea2a",
         "moe_a2a",
         "record_param_comms",
+        "ep::",
+        "internode",
+        "intranode",
     ),
     pattern="",
 )
@@ -66,6 +72,7 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     lower = view.lower
     rule = classify(view.identifier)
     starts = lower.startswith(("nccl", "rccl", "gloo:", "c10d::", "record_param_comms"))
+    starts = starts or _EXPERT_PARALLEL.search(view.function) is not None
     if not starts and (rule is None or rule.kind != "communication"):
         return None
     library = first_mark(lower, _LIBRARIES)

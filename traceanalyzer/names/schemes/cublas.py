@@ -23,14 +23,20 @@ _TILE = re.compile(r"_tilesize(\d{1,4})x(\d{1,4})x(\d{1,4})(?=_|$)")
 _STAGE = re.compile(r"_stage(\d{1,2})(?=_|$)")
 _CLUSTER = re.compile(r"_cluster(?:size)?(\d{1,2})x(\d{1,2})x(\d{1,2})(?=_|$)")
 _INPUTS = re.compile(r"_xmma_gemm_(tf32|bf16|[a-z]\d{1,2}|e4m3|e5m2)(tf32|bf16|[a-z]\d{1,2}|e4m3|e5m2)_")
+_CONVOLUTIONS = frozenset({"fprop", "dgrad", "wgrad", "implicit", "deconv"})
 _CHOICE = "Only through cuBLASLt's choice of algorithm"
 _EPILOGUES = ("bias", "relu", "gelu", "silu")
 
 
 @register("cublas_xmma", order=40, contains=("_xmma_",), pattern=r"sm\d{2,3}[af]?_xmma_(?P<op>[a-z]+)")
 def read_xmma(view: NameView, match: re.Match[str]) -> KernelName:
-    """Tile M x N x K after `tilesize`, depth after `stage` where given; warp and warp-group sizes are not it."""
+    """Tile M x N x K after `tilesize`, depth after `stage` where given; warp and warp-group sizes are not it.
+
+    `fprop`, `dgrad` and `wgrad` are cuDNN's convolutions, which cuBLAS's kernels are built like.
+    """
     text = view.text
+    if match["op"] in _CONVOLUTIONS:
+        return kernel(view, "cudnn", "convolution", library="cuDNN")
     tile, stage, inputs = _TILE.search(text), _STAGE.search(text), _INPUTS.search(text)
     return kernel(
         view,
@@ -100,7 +106,7 @@ def read_arch(view: NameView, match: re.Match[str]) -> KernelName:
 def read_other(view: NameView, _match: re.Match[str]) -> KernelName | None:
     """Matrix-vector kernels (no tile in the name), dot products, and the sum of split-K parts."""
     function = view.function
-    if re.search(r"(?i)splitkreduce|cublaslt::epilogue|scal_kernel|scalar_kernel", function):
+    if re.search(r"(?i)splitkreduce|^(?:cublaslt::)?epilogue::|scal_kernel|scalar_kernel", function):
         return kernel(view, "cublas", "gemm_helper", library="cuBLAS")
     if re.search(r"dot_kernel|reduce_1Block_kernel", function):
         return kernel(view, "cublas", "reduction", library="cuBLAS")

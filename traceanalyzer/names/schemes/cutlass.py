@@ -14,6 +14,7 @@ _REBUILD = "Only by rebuilding: the tile is a template argument"
 _SWAPPED = "The two operands may be swapped: block_m may run along the weight's N."
 _EXTENT = re.compile(r"cute::(?:C|Int|constant)<(?:int, ?)?(\d{1,5})[uUlL]*>|cute::_(\d{1,5})")
 _COLLECTIVE = re.compile(r"\bCollectiveMma<")
+_GROUPED = ("groupproblemshape", "ptr_array", "ptrarray", "grouped_gemm", "groupedgemm")
 _ATTENTION = re.compile(r"FlashAttn|[Ff]mha|FMHA|\bflash::|5flash|Mla[A-Z<_]|MLA|[Aa]ttention")
 
 
@@ -79,7 +80,7 @@ def read_device_kernel(view: NameView, _match: re.Match[str]) -> KernelName:
     if "gemm" not in lower and "collectivemma" not in lower and "machete" not in lower:
         return by_rule(view, "cutlass3", classify(view.identifier), library="CUTLASS")
     collective = _collective(view.cxx)
-    grouped = "groupproblemshape" in lower or "ptr_array" in lower or "ptrarray" in lower
+    grouped = any(mark in lower for mark in _GROUPED)
     return kernel(
         view,
         "cutlass3",

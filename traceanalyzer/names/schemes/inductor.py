@@ -33,6 +33,8 @@ def read_template(view: NameView, match: re.Match[str]) -> KernelName:
         return kernel(
             view, "inductor_template", "attention", fused_ops=ops, retunable=True, knob=KNOB, library="Inductor"
         )
+    if "convolution" in ops:
+        return kernel(view, "inductor_template", "convolution", fused_ops=ops, library="Inductor")
     others = re.sub(r"^_+|_+$", "", re.sub(r"_{2,}", "_", _PRODUCTS.sub("", _MOVES_TOKEN.sub("_", ops))))
     return kernel(
         view,
@@ -84,6 +86,7 @@ def _kind(ops: str, loop: str | None) -> str:
         ("rope", words & {"cos", "sin"} and words & {"mul", "cat", "sub", "add"}),
         ("rope", _rotates(words)),
         (named, named),
+        ("softmax", "softmax" in words),
         ("sort", words & {"sort", "topk"}),
         ("quantize", words & {"amax", "abs"} and words & {"clamp", "div", "reciprocal"}),
         ("memory", ops and not _MOVES_TOKEN.sub("", ops).strip("_")),
