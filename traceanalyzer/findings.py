@@ -15,6 +15,12 @@ NAME_WIDTH = 72
 NO_TARGET = "No recommendation:"
 """How a finding starts that stands where the target would, because the target is unknown."""
 
+DOUBTFUL_NAMES = (
+    "the profiler joined names and times of a graph launch out of order (warning doubtful_names), so which kernel took "
+    "how long is not certain"
+)
+"""Why nothing is said by name where ``Trace.names_doubtful``."""
+
 
 class Finding(Part, kw_only=False):
     """Something to act on."""

@@ -17,6 +17,9 @@ from traceanalyzer.read.derived import Derived
 from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
 from traceanalyzer.read.rank_of_file import missing_ranks, world_size
 
+UNSEEN_WORK = frozenset({"accelerator_events", "kernels_not_recorded", "zero_duration"})
+"""Warnings of a trace that tell of work on a device that is not among its kernels: host operations are not the work."""
+
 
 @dataclass(frozen=True, eq=False)
 class Trace:
@@ -77,8 +80,14 @@ class Trace:
 
     @property
     def cpu_only(self) -> bool:
-        """Whether no work on a GPU was recorded, so that leaf CPU ops stand in for kernels."""
-        return self._gpu_events.is_empty()
+        """Whether nothing ran on a GPU or another accelerator, so that CPU ops stand in for kernels."""
+        unseen = any(warning.code in UNSEEN_WORK for warning in self.metadata.warnings)
+        return self._gpu_events.is_empty() and not unseen
+
+    @property
+    def names_doubtful(self) -> bool:
+        """Whether some kernels may carry another one's name: totals are right, but nothing can be advised by name."""
+        return any(warning.code == "doubtful_names" for warning in self.metadata.warnings)
 
     @cached_property
     def device_events(self) -> pl.DataFrame:

@@ -95,10 +95,14 @@ def test_a_raw_zero_byte_among_text_args_shifts_no_row(read_one: Any) -> None:
 
 def test_an_arg_that_is_null_is_a_missing_one(read_one: Any) -> None:
     rows = kernels(
-        read_one(written(kernel(1, grid=None, stream=None, **{"Collective name": None}), kernel(2, grid=[3])))
+        read_one(
+            written(
+                kernel(1, grid=None, **{"registers per thread": None, "Collective name": None}), kernel(2, grid=[3])
+            )
+        )
     )
     assert rows["grid"].to_list() == [None, "[3]"]
-    assert rows["stream"].null_count() == rows["extra"].null_count() == 2
+    assert rows["registers"].null_count() == rows["extra"].null_count() == 2
 
 
 def test_a_truth_value_is_no_process(read_one: Any) -> None:

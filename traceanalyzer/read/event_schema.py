@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Raised whenever a column changes its name or meaning: caches of an older version are not read."""
 
 EVENT_SCHEMA: dict[str, pl.DataType] = {
@@ -37,8 +39,15 @@ EVENT_SCHEMA: dict[str, pl.DataType] = {
 DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of work on a GPU; gpu_user_annotation only labels it and is not among them."""
 
-LAUNCH_CATEGORIES = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
-"""Categories of host calls that start work on a GPU."""
+ACCELERATORS = ("xpu", "hpu", "npu", "mlu", "gcu", "musa", "mtia", "privateuse1")
+"""Devices other than GPUs of NVIDIA and AMD, as profilers prefix their categories. Source: ActivityType of Kineto
+(xpu, hpu, mtia, privateuse1) and of the forks that vendors ship (npu, mlu, gcu, musa)."""
+
+LAUNCH_CATEGORIES = (
+    *("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver"),
+    *(f"{name}_{kind}" for name in ACCELERATORS for kind in ("runtime", "driver")),
+)
+"""Categories of host calls that start work on a GPU or another accelerator."""
 
 CATEGORY_SPELLINGS = {
     "kernel": "kernel",
@@ -55,6 +64,16 @@ KNOWN_CATEGORIES = frozenset(
 )
 """Categories that analyses look for: other capitals of these are folded into them."""
 
+_ACCELERATOR = re.compile(rf"({'|'.join(ACCELERATORS)})_(.+)")
+_OF_ACCELERATORS = {
+    "kernel": "kernel",
+    "kernels": "kernel",
+    "memcpy": "gpu_memcpy",
+    "memset": "gpu_memset",
+    "user_annotation": "gpu_user_annotation",
+}
+"""What follows an accelerator's prefix, and the category of GPUs that means the same."""
+
 GROUPS: dict[str, tuple[str, ...]] = {
     "device": DEVICE_CATEGORIES,
     "launch": (*LAUNCH_CATEGORIES, "user_annotation"),
@@ -66,9 +85,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def today(category: str) -> str:
-    """Return today's spelling of a category."""
+    """Return today's spelling of a category; an accelerator's kernels and copies are called as a GPU's."""
     folded = category.lower()
+    accelerator = _ACCELERATOR.fullmatch(folded)
+    if accelerator is not None:
+        return _OF_ACCELERATORS.get(accelerator[2], folded)
     return CATEGORY_SPELLINGS.get(folded, folded if folded in KNOWN_CATEGORIES else category)
+
+
+def accelerator_of(category: str | None) -> tuple[str, str] | None:
+    """Return the accelerator that a category is of and what it holds, as (mtia, ccp_events); None of others."""
+    match = _ACCELERATOR.fullmatch(category or "")
+    return None if match is None else (match[1], match[2])
 
 
 def group_of(category: str | None) -> str:

@@ -11,7 +11,14 @@ import polars as pl
 
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.read.defects import placed, reading_warnings
+from traceanalyzer.read.device_events import (
+    adopt_accelerators,
+    forget_zero_correlations,
+    place_on_devices,
+    unseen_work,
+)
 from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, group_of
+from traceanalyzer.read.graph_names import repair_names
 from traceanalyzer.read.ids import replace_oversize
 from traceanalyzer.read.metadata import TraceMetadata, TraceSource
 from traceanalyzer.read.pairs import join_pairs
@@ -64,19 +71,17 @@ def finish(reading: Reading, source: TraceSource, compression: Sequence[TraceWar
     starts = _window_starts(reports)
     oversize = replace_oversize(directory, [each for report in reports for each in report.oversize])
     store = Store(directory, TraceMetadata(source, 0), starts)
+    warnings += adopt_accelerators(store)
+    place_on_devices(store)
+    forget_zero_correlations(store)
     warnings += _drop_strays(store)
+    warnings += repair_names(store, rocm=any(key.startswith(("roctracer", "hip_")) for key in reading.document.root))
     warnings += _clip(store)
+    warnings += unseen_work(store, warnings)
     events = sum(report.events for report in reports)
     warnings += reading_warnings(reports, events, cut_at=_cut_at(reading))
     damaged = any(w.code in DAMAGE for w in warnings)
     base = _base(store, source.path, reports, damaged=damaged)
-    if not store.files("device"):
-        warnings.append(
-            TraceWarning(
-                "cpu_only",
-                "no GPU kernels in this trace (CPU only): record CUDA/GPU activity (ProfilerActivity.CUDA) to see them",
-            )
-        )
     source = replace(source, events=events, recovered_events=events if damaged else None)
     metadata = _metadata(reading.document.root, source, base, reports)
     warnings += [*reading.document.problems, *metadata.warnings]

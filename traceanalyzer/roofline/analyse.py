@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from traceanalyzer.findings import Finding
+from traceanalyzer.findings import DOUBTFUL_NAMES, NO_TARGET, Finding
 from traceanalyzer.hardware import DeviceName, Gpu, recognise
 from traceanalyzer.model import Architecture, ExpertRouting, ModelError, Workload
 from traceanalyzer.model.ops import stage_layers
@@ -182,6 +182,8 @@ def _assess(subject: _Subject, choice: ModelChoice) -> Roofline:
         basis=_basis(subject, choice, modelled, ceilings),
     )
     checks = [*cross_checks(kernels), *message_checks(kernels), *kind_checks(kernels)] if choice.model else []
+    if subject.trace.names_doubtful:
+        return replace(result, findings=(Finding("target", f"{NO_TARGET} {DOUBTFUL_NAMES}."),))
     return with_findings(result, [*modelled.findings, *checks])
 
 

@@ -141,6 +141,8 @@ def _target(result: Roofline) -> Finding:
 
 
 def _target_text(result: Roofline) -> str:
+    if result.kernels.is_empty():
+        return f"{NO_TARGET} the trace holds no kernels."
     ranked = sorted(
         (row for row in result.rows if row.headroom_ns is not None and row.bound in ("memory", "compute", "latency")),
         key=lambda row: -(row.headroom_ns or 0.0),

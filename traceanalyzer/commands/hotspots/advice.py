@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceanalyzer.findings import LEAST_SHARE, NAME_WIDTH, Finding
+from traceanalyzer.findings import DOUBTFUL_NAMES, LEAST_SHARE, NAME_WIDTH, NO_TARGET, Finding
 from traceanalyzer.names import KernelName, parse, short_name
 from traceanalyzer.names.kernel_text import tile_text
 from traceanalyzer.roofline.redundancy import redundancies
@@ -30,6 +30,8 @@ def advice(trace: Trace, phase: str | None = None, step: int | None = None) -> l
     kernels = events.filter("is_kernel")
     if kernels.is_empty():
         return []
+    if trace.names_doubtful:
+        return [Finding("target", f"{NO_TARGET} {DOUBTFUL_NAMES}.")]
     totals = (
         kernels.group_by("name")
         .agg(total_ns=pl.col("dur_ns").sum(), count=pl.len(), roles=pl.col("role").drop_nulls().unique().sort())

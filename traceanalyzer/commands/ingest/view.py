@@ -96,6 +96,8 @@ def render(engine: str, timelines: Iterable[Timeline], console: Console, next_pa
     shown = list(timelines)
     for timeline in shown:
         parts += [*_section(timeline, engine, console.width), Text()]
+    if not shown:
+        return Group(Text("No kernels to analyse; the warnings say why.", style="bold"))
     parts.append(Text("Next", style="bold"))
     lines = _next(shown, _argument(next_path))
     return Group(*parts, *(Text(f"  traceanalyzer {line}", no_wrap=True, overflow="ignore") for line in lines))

@@ -12,6 +12,7 @@ from traceanalyzer.commands.tune.plan.bench_of import PlannedBench, bench_of, ex
 from traceanalyzer.commands.tune.plan.candidates import PlanCandidate, Refusal, candidates_of, refuse, worth_listing
 from traceanalyzer.commands.tune.plan.products import TuningLayout, with_products
 from traceanalyzer.commands.tune.plan.row_counts import Flip, flips, rows_to_tune
+from traceanalyzer.findings import DOUBTFUL_NAMES
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Architecture, candidates, expected_distinct
 from traceanalyzer.names import Dtypes
@@ -117,11 +118,12 @@ def plan(trace: Trace, request: Request | None = None, cache: Path | None = None
     launched = segment(trace).events.select("index", "graph", "thread_block")
     kernels = products.join(launched, on="index", how="left", maintain_order="left")
     ranked = candidates_of(roof, kernels)
-    open_ = [one for one in ranked if refuse(one, roof.period_ns) is None]
+    doubt = DOUBTFUL_NAMES if trace.names_doubtful else None
+    open_ = [one for one in ranked if (doubt or refuse(one, roof.period_ns)) is None]
     refused = tuple(
         Refusal(one, reason)
         for one in worth_listing(ranked, roof.period_ns)
-        if (reason := refuse(one, roof.period_ns)) is not None
+        if (reason := doubt or refuse(one, roof.period_ns)) is not None
     )
     reason = _no_target(trace, roof, open_, [refusal.candidate for refusal in refused])
     chosen = open_[0] if open_ and reason is None else None
@@ -141,6 +143,8 @@ def _no_target(
     trace: Trace, roof: Roofline, open_: Sequence[PlanCandidate], refused: Sequence[PlanCandidate]
 ) -> str | None:
     """Why nothing can be picked: work that may be larger is unknown, everything is unknown, or nothing pays."""
+    if trace.names_doubtful:
+        return DOUBTFUL_NAMES
     missing = _missing(trace, roof)
     unknown = [one for one in refused if one.kernel.retunable and one.worth_ns is None]
     best = open_[0].worth_ns or 0.0 if open_ else 0.0
