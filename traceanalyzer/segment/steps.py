@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from traceanalyzer.segment.markers import ANNOTATION_PATTERN, PYTHON_PATTERN, Marker, python_rank, read_marker
+from traceanalyzer.segment.markers import ANNOTATION_PATTERN, ENGINES, PYTHON_PATTERN, Marker, python_rank, read_marker
 from traceanalyzer.segment.tokens import BoolArray, IntArray
 from traceanalyzer.trace import Trace
 from traceanalyzer.words import PhaseSource
@@ -97,11 +97,23 @@ def read_marks(trace: Trace) -> list[Mark]:
     other are one step's: the outer one's window, the facts of both.
     """
     marks = _annotated(trace)
-    executions = [mark for mark in marks if mark.marker.source in ("vllm", "sglang")]
+    executions = [mark for mark in marks if mark.marker.source in ENGINES]
     if executions:
-        return _unify(executions)
+        return _unify(_main_passes(executions))
     profiler = [mark for mark in marks if mark.marker.source == "profiler_step"]
     return _unify(profiler) if profiler else _unify(_python(trace))
+
+
+def _main_passes(marks: list[Mark]) -> list[Mark]:
+    """Leave out the passes of a draft model, which belong to the step before: those that say so, and where passes
+    verify what was drafted those that decode."""
+    verified = any(mark.marker.verifies and mark.marker.source == "sglang" for mark in marks)
+    main = [
+        mark
+        for mark in marks
+        if not mark.marker.drafts and not (verified and mark.marker.phase == "decode" and not mark.marker.verifies)
+    ]
+    return main or marks
 
 
 def _annotated(trace: Trace) -> list[Mark]:
@@ -158,7 +170,7 @@ def _unify(marks: list[Mark]) -> list[Mark]:
 
 def _both(outer: Marker, inner: Marker) -> Marker:
     return Marker(
-        source="sglang" if "sglang" in (outer.source, inner.source) else outer.source,
+        source=next((name for name in ("sglang", "atom") if name in (outer.source, inner.source)), outer.source),
         phase=inner.phase if outer.phase == "unknown" else outer.phase,
         requests=outer.requests if outer.requests is not None else inner.requests,
         tokens=outer.tokens if outer.tokens is not None else inner.tokens,

@@ -72,11 +72,11 @@ def engine_of(traces: Iterable[Trace]) -> str:
 
 
 def engine(trace: Trace) -> str:
-    """Name the engine that wrote the trace: vllm, sglang, transformers or unknown."""
+    """Name the engine that wrote the trace: vllm, sglang, atom, transformers or unknown."""
     if any(key.startswith("vllm") for key in trace.metadata.properties):
         return "vllm"
     sources = set(segment(trace).steps["source"].drop_nulls().to_list())
-    for source in ("sglang", "vllm"):
+    for source in ("sglang", "atom", "vllm"):
         if source in sources:
             return source
     module = (

@@ -110,7 +110,7 @@ class SummaryTimeline(Part):
     kernels_without_step: Annotated[SummaryKernelsWithoutStep, told("Kernels that belong to no step.")]
     top_kernels: Annotated[list[SummaryTopKernel], told("Kernel names by total time, the first ten.")]
     step_source: Annotated[
-        Literal["vllm", "sglang", "profiler_step", "python", "graph_launch", "inferred"] | None,
+        Literal["vllm", "sglang", "atom", "profiler_step", "python", "graph_launch", "inferred"] | None,
         told("How the steps were found.", null="no steps"),
     ]
     steps: Annotated[list[SummaryStep], told("The steps in order of time.")]
@@ -125,7 +125,7 @@ class SummaryDocument(Document, tag="traceanalyzer/summary/1"):
     sources: Annotated[list[SourceFile], told("Every file of the input.")]
     warnings: Annotated[list[TraceWarning], told("What stands against the figures; also printed on stderr.")]
     engine: Annotated[
-        Literal["vllm", "sglang", "transformers", "unknown"],
+        Literal["vllm", "sglang", "atom", "transformers", "unknown"],
         told("The engine that wrote the traces; unknown where they disagree or none tells."),
     ]
     world_size: Annotated[int, told("Ranks of the job, at least those at hand.")]

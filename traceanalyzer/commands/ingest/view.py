@@ -77,7 +77,7 @@ def effort_line(traces: TraceSet) -> str:
     )
 
 
-ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "transformers": "Transformers"}
+ENGINE_NAMES = {"vllm": "vLLM", "sglang": "SGLang", "atom": "ATOM", "transformers": "Transformers"}
 
 
 NEXT = ("hotspots", "blocks", "roofline", "idle")
