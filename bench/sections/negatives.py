@@ -20,7 +20,8 @@ def render(document: dict[str, Any]) -> str:
     parts = [
         f"**{_found(unseen)} of {unseen['traces']:,} traces without a transformer get blocks with a confidence "
         f"above 0.3** (95 % interval {interval(unseen['found'])}), of families that chose no threshold; of those that "
-        f"did, {_found(fitted)} of {fitted['traces']:,}. Of the transformers, {right['right']:,} of {right['of']:,} are "
+        f"did, {_found(fitted)} of {fitted['traces']:,}. "
+        f"Of the transformers, {right['right']:,} of {right['of']:,} are "
         f"exactly right. Seeds from {settings['first']:,}; {document['date']}.",
         _families(outcome["families"]),
         "**Transformers and others together**, families that chose no threshold. " + scores(calibration["together"]),
