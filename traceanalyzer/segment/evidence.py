@@ -14,7 +14,8 @@ transformer mixes tokens, norms, and multiplies matrices before and after the mi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -80,7 +81,8 @@ def strength(cut: Cut, tokens: IntArray, durations: IntArray, vocabulary: Kernel
     """Return the chance that blocks are a transformer's; 0 where nothing speaks for it. See `weigh`."""
     if not cut.count:
         return 0.0
-    shapes = [_Shape(tokens[cut.block_of == number], vocabulary) for number in _sampled(cut.count)]
+    blocks = Counter(tokens[cut.block_of == number].tobytes() for number in _sampled(cut.count))
+    shapes = {_Shape(np.frombuffer(block, dtype=np.int64), vocabulary): count for block, count in blocks.items()}
     if not _most(shapes, _Shape.mixes):
         return _without_mixer(shapes)
     if not _most(shapes, _Shape.is_block):
@@ -93,7 +95,7 @@ def strength(cut: Cut, tokens: IntArray, durations: IntArray, vocabulary: Kernel
     return DOUBTFUL if doubtful else 1.0
 
 
-def _without_mixer(shapes: list[_Shape]) -> float:
+def _without_mixer(shapes: Mapping[_Shape, int]) -> float:
     """The same of blocks in which nothing is known to mix tokens, by what else they hold."""
     if _most(shapes, lambda shape: CONV in shape.classes):
         return 0.0
@@ -104,8 +106,9 @@ def _without_mixer(shapes: list[_Shape]) -> float:
     return _UNKNOWN_MIXER if _most(shapes, _Shape.has_place_for_attention) else 0.0
 
 
-def _most(shapes: list[_Shape], holds: Callable[[_Shape], bool]) -> bool:
-    return sum(map(holds, shapes)) >= _MOST_BLOCKS * len(shapes)
+def _most(shapes: Mapping[_Shape, int], holds: Callable[[_Shape], bool]) -> bool:
+    """Whether something holds for most blocks; `shapes` counts those of the same kernels in the same order."""
+    return sum(count for shape, count in shapes.items() if holds(shape)) >= _MOST_BLOCKS * sum(shapes.values())
 
 
 def _convolved(cut: Cut, classes: ByteArray, durations: IntArray) -> float:
@@ -134,13 +137,14 @@ class _Shape:
     def __init__(self, block: IntArray, vocabulary: KernelVocabulary) -> None:
         self.tokens = block[vocabulary.classes[block] != VIEW]
         self.vocabulary = vocabulary
-        self.classes = vocabulary.classes[self.tokens].tolist()
+        self.classes = vocabulary.classes[self.tokens]
         self.mixers = self._at(MIXER)
         self.norms = self._at(NORM)
         self.products = self._at(*_PRODUCTS)
 
     def _at(self, *wanted: int) -> list[int]:
-        return [position for position, kind in enumerate(self.classes) if kind in wanted]
+        positions: list[int] = np.flatnonzero(np.isin(self.classes, wanted)).tolist()
+        return positions
 
     def mixes(self) -> bool:
         return bool(self.mixers)

@@ -226,16 +226,17 @@ class _Cutter:
         whole = [replace(peer, cut=cut) for peer, cut in zip(distinct.values(), settled, strict=True)]
         known: dict[bytes, Cut] = {key: peer.cut for key, peer in zip(distinct, whole, strict=True)}
         strengths = self._strengths(steps, keys, known)
+        shown = {key: _in_a_trace(known[key], chance) for key, chance in strengths.items()}
+        strongest = max(strengths.values(), default=0.0)
         solved: list[Cut] = []
         for step, chain, key in zip(steps, own_chains, keys, strict=True):
-            own = self.tokens[step.events]
             if not step.complete and step.label is None and step is steps[0]:
                 # What precedes the first marker is the end of a step: it has no beginning to count blocks from.
-                solved.append(no_blocks(len(own)))
+                solved.append(no_blocks(len(step.events)))
                 continue
-            if key not in known:
-                known[key], strengths[key] = self._cut_off(step, chain, whole, max(strengths.values(), default=0.0))
-            solved.append(self._by_modules(step) or _in_a_trace(known[key], strengths[key]))
+            if key not in shown:
+                shown[key] = self._cut_off(step, chain, whole, strongest)
+            solved.append(self._by_modules(step) or shown[key])
         return solved
 
     def _whole_steps(
@@ -262,16 +263,14 @@ class _Cutter:
             for key, step in of_key.items()
         }
 
-    def _cut_off(
-        self, step: StepEvents, chain: IntArray | None, whole: list[Peer], strongest: float
-    ) -> tuple[Cut, float]:
-        """Return the blocks of a cut-off step, and how far they are a transformer's: as far as those it begins like."""
+    def _cut_off(self, step: StepEvents, chain: IntArray | None, whole: list[Peer], strongest: float) -> Cut:
+        """Return the blocks of a cut-off step: they are as far a transformer's as those of what it begins like."""
         own = self.tokens[step.events]
         cut = truncate(own, self._group(step, chain), whole)
         if cut is not None:
-            return cut, strongest
+            return _in_a_trace(cut, strongest)
         cut = self._cut(own, chain)
-        return cut, strength(cut, own, self._durations(step), self.vocabulary)
+        return _in_a_trace(cut, strength(cut, own, self._durations(step), self.vocabulary))
 
     def _durations(self, step: StepEvents) -> IntArray:
         """Durations of a step's events, ns."""
