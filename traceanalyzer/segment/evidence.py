@@ -174,7 +174,8 @@ class _Shape:
         if not (self.norms or POSITION in self.classes) or not ahead or not behind:
             return False
         if not self.vocabulary.unfused[self.tokens[first]]:
-            return True
+            # Attention alone has two products, and a state space may do without a feed-forward.
+            return len(self.products) > 2 or self.vocabulary.mixers[self.tokens[first]] != "attention"
         # The products around the softmax are attention's own. Projections stand right before and after them, without an
         # activation between (a tower whose features a softmax weighs has one), and a feed-forward follows.
         return (
