@@ -176,15 +176,15 @@ class _Shape:
         if not self.vocabulary.unfused[self.tokens[first]]:
             # Attention alone has two products, and a state space may do without a feed-forward.
             return len(self.products) > 2 or self.vocabulary.mixers[self.tokens[first]] != "attention"
-        # The products around the softmax are attention's own. Projections stand right before and after them, without an
-        # activation between (a tower whose features a softmax weighs has one), and a feed-forward follows.
-        return (
-            len(ahead) > 1
-            and len(behind) > 3
-            and not self._activates(ahead[-2], ahead[-1])
-            and not self._activates(behind[0], behind[1])
-            and NORM not in self.classes[behind[0] : behind[1]]
-        )
+        return len(ahead) > 1 and len(behind) > 3 and self._projects(ahead[-2:], behind[:2])
+
+    def _projects(self, ahead: list[int], behind: list[int]) -> bool:
+        """Whether projections stand right before and after the two products around a softmax, attention's own.
+
+        Between them is no activation: a tower whose features a softmax weighs has one there.
+        """
+        normed = NORM in self.classes[behind[0] : behind[1]]
+        return not (normed or self._activates(*ahead) or self._activates(*behind))
 
     def _activates(self, low: int, high: int) -> bool:
         between = self.tokens[low + 1 : high].tolist()
