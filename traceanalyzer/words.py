@@ -16,6 +16,18 @@ PassKind = Literal["main", "draft", "micro_batch"]
 PASS_KINDS: tuple[PassKind, ...] = get_args(PassKind)
 """What goes through layers once: the model, a draft model, or a part of the batch beside another part."""
 
+WorkloadKind = Literal[
+    "llm_serving",  # a server's steps
+    "llm",  # a language model outside a server
+    "encoder",  # passes without a KV cache: text or image encoders, embedding models
+    "diffusion",  # denoising steps, and what decodes their result
+    "training",  # forward and backward passes, optimizers
+    "graph_capture",  # a graph being recorded; next to nothing ran
+    "other",  # nothing of a transformer
+    "unknown",  # nothing tells
+]
+"""What a trace was recorded of."""
+
 Section = Literal["prologue", "block", "epilogue"]
 SECTIONS: tuple[Section, ...] = get_args(Section)
 """Parts of a step: before its transformer blocks, within one, after them."""

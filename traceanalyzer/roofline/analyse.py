@@ -27,6 +27,8 @@ from traceanalyzer.roofline.roofline_result import Latency, Roofline, RooflineEr
 from traceanalyzer.roofline.rows import merge_kinds, rows_of, with_reachable, with_row_numbers
 from traceanalyzer.roofline.scope import STEP, Scope, scope_of
 from traceanalyzer.roofline.workloads import Stated, workloads_of
+from traceanalyzer.segment import segment
+from traceanalyzer.segment.opening import opening
 from traceanalyzer.trace import Trace
 
 _READ = ("op", "types", "concrete", "call", "external_id", "correlation", "extra", "graph")
@@ -182,9 +184,11 @@ def _assess(subject: _Subject, choice: ModelChoice) -> Roofline:
         basis=_basis(subject, choice, modelled, ceilings),
     )
     checks = [*cross_checks(kernels), *message_checks(kernels), *kind_checks(kernels)] if choice.model else []
+    asked = subject.request
+    first = opening(segment(subject.trace), phase=subject.scope.phase, step=asked.step)
     if subject.trace.names_doubtful:
-        return replace(result, findings=(Finding("target", f"{NO_TARGET} {DOUBTFUL_NAMES}."),))
-    return with_findings(result, [*modelled.findings, *checks])
+        return replace(result, findings=(*first, Finding("target", f"{NO_TARGET} {DOUBTFUL_NAMES}.")))
+    return with_findings(result, [*modelled.findings, *checks], first)
 
 
 def _modelled(subject: _Subject, model: Architecture | None) -> _Modelled:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from traceanalyzer.findings import NO_TARGET, Finding
 from traceanalyzer.roofline.roofline_result import Roofline, Row
+from traceanalyzer.segment.opening import KEEP_BUSY, is_idle
 from traceanalyzer.wording import duration, us
 
 LEAST_SHARE = 0.02
@@ -27,13 +28,16 @@ CAUSES = (
 )
 
 
-def with_findings(result: Roofline, more: Sequence[Finding]) -> Roofline:
+def with_findings(result: Roofline, more: Sequence[Finding], first: Sequence[Finding] = ()) -> Roofline:
     """Return the result with its findings, those that are worth most first; the last one names the target and why.
 
     Args:
         result: the rows and what they come to.
         more: findings that others made.
+        first: what to know before any of them; a trace that is no inference gets no others.
     """
+    if any(finding.code == "workload" for finding in first):
+        return replace(result, findings=tuple(first))
     findings = [
         *more,
         *_redundant(result),
@@ -43,7 +47,11 @@ def with_findings(result: Roofline, more: Sequence[Finding]) -> Roofline:
         *_unknown(result),
     ]
     findings.sort(key=lambda finding: (finding.worth_us is None, -(finding.worth_us or 0.0)))
-    return replace(result, findings=(*findings, _target(result)))
+    target = _target(result)
+    if is_idle(first):
+        kernels = "Kernels come after that." if target.message.startswith(NO_TARGET) else f"Then: {target.message}"
+        target = Finding("target", f"{KEEP_BUSY} {kernels}")
+    return replace(result, findings=(*first, *findings, target))
 
 
 def _pct(share: float) -> str:

@@ -10,6 +10,7 @@ import msgspec
 import polars as pl
 
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.segment.recorded_work import RecordedWork
 from traceanalyzer.segment.segmentation_result import BLOCK_SCHEMA, PLACEMENT_SCHEMA, STEP_SCHEMA, Segmentation
 from traceanalyzer.trace import Trace
 
@@ -28,14 +29,14 @@ def load(trace: Trace) -> Segmentation | None:
     tables, facts = entry
     events = trace.device_events
     try:
-        warnings = msgspec.json.decode(facts, type=tuple[TraceWarning, ...])
+        warnings, workload = msgspec.json.decode(facts, type=tuple[tuple[TraceWarning, ...], RecordedWork])
         steps, blocks, places = tables["steps"], tables["blocks"], tables["places"]
     except (KeyError, msgspec.MsgspecError):
         return None
     expected = ((steps, STEP_SCHEMA), (blocks, BLOCK_SCHEMA), (places, PLACEMENT_SCHEMA))
     if len(places) != len(events) or any(dict(frame.schema) != schema for frame, schema in expected):
         return None
-    return Segmentation(steps, blocks, events.hstack(places), warnings)
+    return Segmentation(steps, blocks, events.hstack(places), warnings, workload)
 
 
 def keep(trace: Trace, cut: Segmentation) -> None:
@@ -44,7 +45,7 @@ def keep(trace: Trace, cut: Segmentation) -> None:
     if trace.derived is None or version is None:
         return
     tables = {"steps": cut.steps, "blocks": cut.blocks, "places": cut.events.select(list(PLACEMENT_SCHEMA))}
-    trace.derived.write(_NAME, version, tables, msgspec.json.encode(cut.warnings))
+    trace.derived.write(_NAME, version, tables, msgspec.json.encode((cut.warnings, cut.workload)))
 
 
 @cache

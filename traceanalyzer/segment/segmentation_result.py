@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from traceanalyzer.notebook import NotebookView
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.segment.recorded_work import RecordedWork
 
 STEP_SCHEMA: dict[str, pl.DataType] = {
     "device": pl.Int32(),  # null in a CPU-only trace
@@ -73,12 +74,14 @@ class Segmentation(NotebookView):
         blocks: columns of BLOCK_SCHEMA, ordered by device, step and block.
         events: ``Trace.device_events`` with the columns of PLACEMENT_SCHEMA: each device event exactly once.
         warnings: what was uncertain or left out.
+        workload: what the trace was recorded of.
     """
 
     steps: pl.DataFrame
     blocks: pl.DataFrame
     events: pl.DataFrame
     warnings: tuple[TraceWarning, ...] = ()
+    workload: RecordedWork = field(default_factory=RecordedWork)
 
     def only(self, *, step: int | None = None, phase: str | None = None, device: int | None = None) -> Segmentation:
         """Return the steps of a number, phase or device, with their blocks and events; None means any."""
@@ -93,4 +96,4 @@ class Segmentation(NotebookView):
             frame.join(chosen, on=keys, how="semi", nulls_equal=True, maintain_order="left")
             for frame in (self.blocks, self.events)
         )
-        return Segmentation(steps, blocks, events, self.warnings)
+        return Segmentation(steps, blocks, events, self.warnings, self.workload)

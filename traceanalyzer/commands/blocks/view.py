@@ -24,6 +24,7 @@ from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.names import short_name
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import Segmentation
+from traceanalyzer.segment.opening import opening
 from traceanalyzer.segment.outliers import Outlier, TooFew, find_outliers, too_few
 from traceanalyzer.show.step_groups import StepGroup, step_groups
 from traceanalyzer.show.terminal import table
@@ -136,6 +137,7 @@ def render(ranks: RankCuts, width: int) -> Group:
     """Return what a person reads: for each rank and group of similar steps, a strip and tables by variant."""
     parts: list[Any] = []
     for rank, cut in ranks:
+        parts += [Text(finding.message, style="bold") for finding in opening(cut)]
         outliers, few = find_outliers(cut), too_few(cut)
         for group in step_groups(cut):
             name = "CPU" if group.device is None else f"device {group.device}"

@@ -9,6 +9,7 @@ from traceanalyzer.names import KernelName, parse, short_name
 from traceanalyzer.names.kernel_text import tile_text
 from traceanalyzer.roofline.redundancy import redundancies
 from traceanalyzer.segment import segment
+from traceanalyzer.segment.opening import KEEP_BUSY, is_idle, opening
 from traceanalyzer.segment.selection import select
 from traceanalyzer.trace import Trace
 from traceanalyzer.wording import duration, us
@@ -23,25 +24,39 @@ SMALLEST_TILE_ROWS = 16
 def advice(trace: Trace, phase: str | None = None, step: int | None = None) -> list[Finding]:
     """Return findings on the kernels of a trace (of a phase or a step), the line on what to attack last.
 
+    What `opening` says comes first. Where the GPU idles most of the time, or the trace is of training, no kernel is
+    recommended; of a graph capture nothing is said of kernels.
+
     Args:
         trace, phase, step: as for ``hotspots``.
     """
     events, _ = select(trace, phase, step)
     kernels = events.filter("is_kernel")
-    if kernels.is_empty():
-        return []
+    first = opening(segment(trace), phase=phase, step=step)
+    kind = segment(trace).workload.kind
+    if kernels.is_empty() or kind == "graph_capture":
+        return first
     if trace.names_doubtful:
-        return [Finding("target", f"{NO_TARGET} {DOUBTFUL_NAMES}.")]
+        return [*first, Finding("target", f"{NO_TARGET} {DOUBTFUL_NAMES}.")]
     totals = (
         kernels.group_by("name")
         .agg(total_ns=pl.col("dur_ns").sum(), count=pl.len(), roles=pl.col("role").drop_nulls().unique().sort())
         .with_columns(pl.col("name").cast(pl.String), share=pl.col("total_ns") / pl.col("total_ns").sum())
         .sort(["total_ns", "name"], descending=[True, False])
     )
+    if kind == "training":
+        return [*first, Finding("target", _largest(totals))]
     findings = _padded_tiles(trace, kernels, totals)
     if step is None:
         findings += _repeated_work(trace)
-    return [*findings, Finding("target", _target(totals))]
+    target = f"{KEEP_BUSY} {_largest(totals)}" if is_idle(first) else _target(totals)
+    return [*first, *findings, Finding("target", target)]
+
+
+def _largest(totals: pl.DataFrame) -> str:
+    """Say which kernel takes most time, without advice on it."""
+    top = totals.row(0, named=True)
+    return f"Largest kernel: {short_name(top['name'], NAME_WIDTH)}, {top['share'] * 100:.1f} % of kernel time."
 
 
 def _target(totals: pl.DataFrame) -> str:

@@ -16,6 +16,7 @@ from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.findings import Finding
 from traceanalyzer.roofline.bounds import Bound
 from traceanalyzer.roofline.triton_cache import CompiledKernel
+from traceanalyzer.segment.opening import only_opening, without_opening
 from traceanalyzer.show.part_table import part_table
 from traceanalyzer.wording import duration_us, plural, visible
 
@@ -91,7 +92,8 @@ def render(answer: HotspotsDocument, ranking: Hotspots, by: str, *, limit: int, 
         return Group(Text(f"no complete {answer.phase} step; complete steps are {_phases(ranking.phases)}"))
     scope = f"step {step}" if step is not None else f"{answer.phase} steps" if answer.phase else "whole trace"
     bounded = any(row.bound is not None for row in answer.rows)
-    parts: list[Any] = [Text(f"{duration_us(answer.total_us)} of kernel time, {scope}, by {by}", style="bold"), Text()]
+    parts: list[Any] = [Text(finding.message, style="bold") for finding in only_opening(answer.findings)]
+    parts += [Text(f"{duration_us(answer.total_us)} of kernel time, {scope}, by {by}", style="bold"), Text()]
     parts.append(_table(answer.rows[:limit], by, width, bounded=bounded))
     if rest := answer.rows[limit:]:
         left = f"{plural(len(rest), 'more row')} with {duration_us(sum(row.total_us for row in rest))}"
@@ -103,7 +105,7 @@ def render(answer: HotspotsDocument, ranking: Hotspots, by: str, *, limit: int, 
         parts.append(Text(f"  per step: {_basis(ranking)}"))
     if bounded:
         parts.append(Text("  headroom: time per step above floor and launch latency; `roofline` says more"))
-    for finding in answer.findings:
+    for finding in without_opening(answer.findings):
         parts += [Text(), Text(visible(finding.message))]
     return Group(*parts)
 

@@ -31,15 +31,18 @@ def idle(
     from traceanalyzer.commands.idle.plot import gaps_by_kernel
     from traceanalyzer.commands.idle.result import IdleGap
     from traceanalyzer.declare import csv_columns
+    from traceanalyzer.segment import segment
+    from traceanalyzer.segment.opening import opening
 
     trace = open_one(paths, rank=rank, no_cache=no_cache)
     waits = idle_time(trace)
     show_warnings([*warnings_of(trace), *waits.warnings])
     answer = view.document(waits)
+    first = [finding.message for finding in opening(segment(trace)) if finding.code == "workload"]
     show(
         form,
         answer,
         csv=(csv_columns(IdleGap), answer.gaps),
-        render=lambda width: view.render(answer, limit, width),
+        render=lambda width: view.render(answer, limit, width, first),
         plot=(plot, lambda: gaps_by_kernel(waits)),
     )

@@ -39,11 +39,15 @@ def document(waits: Idle) -> IdleDocument:
     )
 
 
-def render(answer: IdleDocument, limit: int, width: int) -> Group:
-    """Return totals, the gaps by place and cause, and what the host did meanwhile; ``limit`` rows, 0 for all."""
+def render(answer: IdleDocument, limit: int, width: int, first: Sequence[str] = ()) -> Group:
+    """Return totals, the gaps by place and cause, and what the host did meanwhile; ``limit`` rows, 0 for all.
+
+    ``first`` is what to know before: that a graph capture or training was recorded.
+    """
+    before = [Text(line, style="bold") for line in first]
     if not answer.timelines:
-        return Group(*(Text(warning.message) for warning in answer.warnings))
-    parts: list[Any] = [Text(_device(one), style="bold") for one in answer.timelines]
+        return Group(*before, *(Text(warning.message) for warning in answer.warnings))
+    parts: list[Any] = [*before, *(Text(_device(one), style="bold") for one in answer.timelines)]
     if not answer.classes:
         return Group(*parts, Text("  no gaps"))
     rows = [

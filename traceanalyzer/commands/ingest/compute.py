@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from traceanalyzer.findings import Finding
 from traceanalyzer.hardware import DeviceName, recognise
 from traceanalyzer.intervals import union_ns
 from traceanalyzer.names import parse
 from traceanalyzer.notebook import NotebookView
 from traceanalyzer.segment import Segmentation, segment
+from traceanalyzer.segment.opening import opening
+from traceanalyzer.segment.recorded_work import RecordedWork, joint
 from traceanalyzer.trace import Trace
 
 COMMUNICATION = "communication"
@@ -35,6 +38,7 @@ class Timeline(NotebookView):
         top_kernels: name, count, total_ns, share of kernel_sum_ns; every kernel name, largest first.
         step_source: how steps were found; None without steps.
         steps: rows of segment.STEP_SCHEMA.
+        opening: what to know before any figure.
     """
 
     synthetic: bool
@@ -56,6 +60,7 @@ class Timeline(NotebookView):
     top_kernels: pl.DataFrame
     step_source: str | None
     steps: pl.DataFrame
+    opening: tuple[Finding, ...] = ()
 
 
 def timelines(trace: Trace) -> tuple[Timeline, ...]:
@@ -69,6 +74,11 @@ def engine_of(traces: Iterable[Trace]) -> str:
     """Name the engine that wrote the traces; unknown where they disagree or none tells."""
     engines = {engine(trace) for trace in traces} - {"unknown"}
     return engines.pop() if len(engines) == 1 else "unknown"
+
+
+def workload_of(traces: Iterable[Trace]) -> RecordedWork:
+    """Say what the traces were recorded of."""
+    return joint(segment(trace).workload for trace in traces)
 
 
 def engine(trace: Trace) -> str:
@@ -130,6 +140,7 @@ def _timeline(trace: Trace, cut: Segmentation, device: int | None) -> Timeline:
         top_kernels=_totals(kernels),
         step_source=_step_source(steps),
         steps=steps,
+        opening=tuple(opening(cut.only(device=device) if device is not None else cut, every=True)),
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 from traceanalyzer.declare import Document, InFrame, Part, told
+from traceanalyzer.findings import Finding
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.show.source_file import SourceFile
-from traceanalyzer.words import PassKind, Phase, PhaseSource
+from traceanalyzer.words import PassKind, Phase, PhaseSource, WorkloadKind
 
 
 class SummaryParallel(Part):
@@ -131,3 +132,9 @@ class SummaryDocument(Document, tag="traceanalyzer/summary/1"):
     world_size: Annotated[int, told("Ranks of the job, at least those at hand.")]
     missing_ranks: Annotated[list[int], told("Ranks of the job without a trace.")]
     timelines: Annotated[list[SummaryTimeline], told("One for each rank and GPU that ran kernels.")]
+    workload: Annotated[WorkloadKind, told("What was recorded; unknown where nothing tells.")]
+    workload_basis: Annotated[list[str], told("What that rests on.")]
+    findings: Annotated[
+        list[Finding],
+        told("What to know before any figure: that the GPU idles most of the time, what the workload allows to say."),
+    ]

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from traceanalyzer.commands.ingest.compute import Timeline
+from traceanalyzer.commands.ingest.compute import Timeline, workload_of
 from traceanalyzer.commands.ingest.result import (
     SummaryDocument,
     SummaryKernelsWithoutStep,
@@ -35,14 +35,17 @@ def document(
     traces: TraceSet, engine: str, timelines: Iterable[Timeline], warnings: Iterable[TraceWarning]
 ) -> SummaryDocument:
     """Return the JSON document of ``ingest``."""
-    warnings = list(warnings)
+    warnings, shown, workload = list(warnings), list(timelines), workload_of(traces)
     return part_of(
         SummaryDocument,
         traces,
         status="warning" if warnings else "ok",
         warnings=warnings,
         engine=engine,
-        timelines=[_timeline(timeline) for timeline in timelines],
+        timelines=[_timeline(timeline) for timeline in shown],
+        workload=workload.kind,
+        workload_basis=list(workload.basis),
+        findings=list({finding.message: finding for t in shown for finding in t.opening}.values()),
     )
 
 
@@ -94,8 +97,15 @@ def render(engine: str, timelines: Iterable[Timeline], console: Console, next_pa
     """
     parts: list[Any] = []
     shown = list(timelines)
+    said: set[str] = set()
     for timeline in shown:
-        parts += [*_section(timeline, engine, console.width), Text()]
+        first = [finding.message for finding in timeline.opening if finding.message not in said]
+        said.update(first)
+        parts += [
+            *(Text(message, style="bold") for message in first),
+            *_section(timeline, engine, console.width),
+            Text(),
+        ]
     if not shown:
         return Group(Text("No kernels to analyse; the warnings say why.", style="bold"))
     parts.append(Text("Next", style="bold"))

@@ -21,6 +21,7 @@ from traceanalyzer.commands.roofline.result import (
 )
 from traceanalyzer.declare import columns, part_of
 from traceanalyzer.roofline import Roofline, Row, WhatIf
+from traceanalyzer.segment.opening import only_opening, without_opening
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import cut_middle, duration, percent, plural, step_of, us, visible
 
@@ -106,7 +107,8 @@ def _what_if(assumed: WhatIf) -> RooflineWhatIf:
 def render(roofline: Roofline, assumed: WhatIf | None, limit: int, width: int) -> Group:
     """Return the roofline as text: the ``limit`` rows with most time, what they come to, findings, what it rests on."""
     shown, rest = roofline.rows[:limit], roofline.rows[limit:]
-    parts: list[Any] = [*(Text(visible(line), style="bold") for line in _title(roofline)), Text()]
+    lines = [*(finding.message for finding in only_opening(roofline.findings)), *_title(roofline)]
+    parts: list[Any] = [*(Text(visible(line), style="bold") for line in lines), Text()]
     parts += _table(roofline, shown, width)
     if rest:
         left = duration(sum(row.measured_ns for row in rest))
@@ -115,7 +117,7 @@ def render(roofline: Roofline, assumed: WhatIf | None, limit: int, width: int) -
     if assumed:
         parts += [Text(), *_what_if_lines(assumed)]
     parts += [Text(), *(Text(f"  {visible(line)}", style="dim") for line in roofline.basis)]
-    for finding in roofline.findings:
+    for finding in without_opening(roofline.findings):
         parts += [Text(), Text(visible(finding.message))]
     return Group(*parts)
 

@@ -81,7 +81,9 @@ def tracks_of(trace: Trace) -> list[Track]:
 
 def _of_device(cut: Segmentation, device: int | None) -> Segmentation:
     same = pl.col("device").eq_missing(pl.lit(device, dtype=pl.Int32))
-    return Segmentation(cut.steps.filter(same), cut.blocks.filter(same), cut.events.filter(same), cut.warnings)
+    return Segmentation(
+        cut.steps.filter(same), cut.blocks.filter(same), cut.events.filter(same), cut.warnings, cut.workload
+    )
 
 
 def _step_bounds(cut: Segmentation) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from traceanalyzer.roofline.facts import trace_facts
 from traceanalyzer.roofline.scope import Scope, scope_of
 from traceanalyzer.roofline.triton_cache import CompiledKernel, compiled_kernels
 from traceanalyzer.segment import segment
+from traceanalyzer.segment.opening import only_opening
 from traceanalyzer.segment.selection import with_num_warps
 from traceanalyzer.trace import Trace
 
@@ -142,7 +143,10 @@ def plan(trace: Trace, request: Request | None = None, cache: Path | None = None
 def _no_target(
     trace: Trace, roof: Roofline, open_: Sequence[PlanCandidate], refused: Sequence[PlanCandidate]
 ) -> str | None:
-    """Why nothing can be picked: work that may be larger is unknown, everything is unknown, or nothing pays."""
+    """Why nothing can be picked: the GPU idles, work that may be larger is unknown, all is unknown, or nothing pays."""
+    first = only_opening(roof.findings)
+    if first:
+        return first[0].message
     if trace.names_doubtful:
         return DOUBTFUL_NAMES
     missing = _missing(trace, roof)
