@@ -39,10 +39,10 @@ def main() -> None:
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     options = _options()
     seeds = range(options.first, options.first + options.seeds)
-    code = _code()
-    rows = {row["seed"]: row for row in _read(options.rows, code) if row["seed"] in seeds}
+    digest = code()
+    rows = {row["seed"]: row for row in _read(options.rows, digest) if row["seed"] in seeds}
     missing = [seed for seed in seeds if seed not in rows][: options.at_most]
-    for row in _outcomes(missing, code, options):
+    for row in _outcomes(missing, digest, options):
         rows[row["seed"]] = row
     print(f"{len(rows)} of {len(seeds)} seeds")  # noqa: T201
     if len(rows) < len(seeds):
@@ -69,7 +69,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _code() -> str:
+def code() -> str:
     """Return a digest of the code that the outcomes depend on."""
     digest = hashlib.sha256()
     for pattern in CODE:
@@ -78,19 +78,19 @@ def _code() -> str:
     return digest.hexdigest()[:16]
 
 
-def _read(rows: Path | None, code: str) -> list[dict[str, Any]]:
+def _read(rows: Path | None, digest: str) -> list[dict[str, Any]]:
     if rows is None or not rows.exists():
         return []
     # The last line of a run that was stopped may be half a line.
     kept = (json.loads(line) for line in rows.read_text().splitlines() if line.endswith("}}"))
-    return [row for row in kept if row["code"] == code]
+    return [row for row in kept if row["code"] == digest]
 
 
-def _outcomes(seeds: list[int], code: str, options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def _outcomes(seeds: list[int], digest: str, options: argparse.Namespace) -> Iterable[dict[str, Any]]:
     # Forked processes would inherit locks of polars' threads.
     with get_context("spawn").Pool(options.processes) as pool:
         for outcome in pool.imap_unordered(_outcome, [(seed, options.max_layers) for seed in seeds], chunksize=8):
-            row = {"code": code, **outcome}
+            row = {"code": digest, **outcome}
             if options.rows is not None:
                 with options.rows.open("a") as file:
                     file.write(json.dumps(row) + "\n")

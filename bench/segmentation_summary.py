@@ -24,11 +24,11 @@ def summary(rows: Sequence[Row]) -> dict[str, Any]:
         "by": {name: _by(rows, values) for name, values in FEATURES.items()},
         "errors": _errors(rows),
         "without_claim": len(rows) - len(traces),
-        "calibration": {"traces": _calibration(traces), "sequences": _calibration(sequences)},
+        "calibration": {"traces": calibration(traces), "sequences": calibration(sequences)},
         "sequences_by_rate": [
             {
                 "rate": rate,
-                **_share([each["sequence"]["claim"][1] for each in rows if each["sequence"]["rate"] == rate]),
+                **share([each["sequence"]["claim"][1] for each in rows if each["sequence"]["rate"] == rate]),
             }
             for rate in RATES
         ],
@@ -37,17 +37,18 @@ def summary(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _rate(rows: Sequence[Row]) -> dict[str, Any]:
-    return _share([not row["error"] for row in rows])
+    return share([not row["error"] for row in rows])
 
 
-def _share(right: Sequence[bool]) -> dict[str, Any]:
+def share(right: Sequence[bool]) -> dict[str, Any]:
+    """Return how many are right, of how many, and the rate's interval."""
     low, high = wilson(sum(right), len(right))
     return {"right": sum(right), "of": len(right), "low": low, "high": high}
 
 
 def _at_rate(rows: Sequence[Row], rate: float) -> dict[str, Any]:
     sequences = (row["sequence"] for row in rows)
-    return _share([bool(sequence["claim"][1]) for sequence in sequences if sequence["rate"] == rate])
+    return share([bool(sequence["claim"][1]) for sequence in sequences if sequence["rate"] == rate])
 
 
 def _layers(row: Row) -> list[str]:
@@ -98,13 +99,14 @@ def _claim(claim: Sequence[Any]) -> Claim:
     return float(claim[0]), bool(claim[1])
 
 
-def _calibration(claims: Sequence[Claim]) -> dict[str, Any]:
+def calibration(claims: Sequence[Claim]) -> dict[str, Any]:
+    """Return scores and the reliability table of claims."""
     if not claims:
         return {"claims": 0}
     table = []
     for low, high, members in zip(EDGES, EDGES[1:], bins(claims, EDGES), strict=False):
         mean = sum(confidence for confidence, _ in members) / len(members) if members else None
-        table.append({"from": low, "to": high, "mean": mean, **_share([right for _, right in members])})
+        table.append({"from": low, "to": high, "mean": mean, **share([right for _, right in members])})
     return {
         "claims": len(claims),
         "right": sum(right for _, right in claims),

@@ -18,7 +18,7 @@ def render(document: dict[str, Any]) -> str:
     rate, calibration = found["all"], found["calibration"]
     first = settings["first_seed"]
     parts = [
-        f"**{_percent(rate)} of {rate['of']:,} traces are exactly right** (95 % interval {_interval(rate)}). "
+        f"**{_percent(rate)} of {rate['of']:,} traces are exactly right** (95 % interval {interval(rate)}). "
         f"Seeds {first:,} to {first + settings['seeds'] - 1:,}, which neither tests nor development used; "
         f"{document['date']}, {_commit(document)}.",
         "Intervals are Wilson's, 95 %. A trace with several troubles counts under each.",
@@ -33,12 +33,12 @@ def render(document: dict[str, Any]) -> str:
         ),
         "**Confidence.** Of each trace the complete step with the lowest confidence; right when all of its blocks are. "
         f"{found['without_claim']:,} traces have no such step: none was found, or none with blocks.",
-        _scores(calibration["traces"]),
-        _bins(calibration["traces"]),
+        scores(calibration["traces"]),
+        reliability(calibration["traces"]),
         "The same on bare sequences of kernel names, one step of each model, with a share of the kernels lost and half "
         "as many of the others renamed. Where what is left has two readings, one of them counts as wrong.",
-        _scores(calibration["sequences"]),
-        _bins(calibration["sequences"]),
+        scores(calibration["sequences"]),
+        reliability(calibration["sequences"]),
         table(
             ("kernels lost", "sequences", "exactly right", "interval"),
             [_line(f"{100 * each['rate']:g} %", each) for each in found["sequences_by_rate"]],
@@ -69,14 +69,15 @@ def _commit(document: dict[str, Any]) -> str:
 
 
 def _line(name: str, rate: dict[str, Any]) -> tuple[str, ...]:
-    return (name, f"{rate['of']:,}", _percent(rate), _interval(rate))
+    return (name, f"{rate['of']:,}", _percent(rate), interval(rate))
 
 
 def _percent(rate: dict[str, Any]) -> str:
     return f"{100 * rate['right'] / rate['of']:.2f} %" if rate["of"] else "–"
 
 
-def _interval(rate: dict[str, Any]) -> str:
+def interval(rate: dict[str, Any]) -> str:
+    """Return the 95 % interval of a rate."""
     return f"{100 * rate['low']:.1f} to {100 * rate['high']:.1f} %" if rate["of"] else "–"
 
 
@@ -86,7 +87,8 @@ def _error(each: dict[str, Any]) -> tuple[str, ...]:
     return (each["kind"], f"{each['traces']:,}", f"{each['troubled']:,}", families, seeds)
 
 
-def _scores(found: dict[str, Any]) -> str:
+def scores(found: dict[str, Any]) -> str:
+    """Return what claims of confidence are worth, in a sentence."""
     if not found["claims"]:
         return ""
     separation = "not defined, since all are alike" if found["auc"] is None else f"{found['auc']:.3f}"
@@ -97,7 +99,8 @@ def _scores(found: dict[str, Any]) -> str:
     )
 
 
-def _bins(found: dict[str, Any]) -> str:
+def reliability(found: dict[str, Any]) -> str:
+    """Return the reliability table: confidence against the share that is right."""
     if not found["claims"]:
         return ""
     rows = [
@@ -105,7 +108,7 @@ def _bins(found: dict[str, Any]) -> str:
             f"{each['from']:g} to {each['to']:g}",
             f"{each['of']:,}",
             "–" if each["mean"] is None else f"{each['mean']:.3f}",
-            *(_percent(each), _interval(each)),
+            *(_percent(each), interval(each)),
         )
         for each in found["bins"]
     ]

@@ -19,6 +19,7 @@ from traceanalyzer.segment.confidence import in_a_trace
 from traceanalyzer.segment.consensus import consult
 from traceanalyzer.segment.cut import Cut, no_blocks
 from traceanalyzer.segment.embedded_shapes import read_embeddings, tell_phases
+from traceanalyzer.segment.evidence import DOUBTFUL, strength, weigh, with_strength
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
 from traceanalyzer.segment.recorded_work import BLOCKLESS, after_phases, read_workload, with_phases
@@ -228,17 +229,18 @@ class _Cutter:
         settled = consult([*distinct.values()])
         whole = [replace(peer, cut=cut) for peer, cut in zip(distinct.values(), settled, strict=True)]
         known: dict[bytes, Cut] = {key: peer.cut for key, peer in zip(distinct, whole, strict=True)}
+        strengths = self._strengths(steps, keys, known)
+        shown = {key: _in_a_trace(known[key], chance) for key, chance in strengths.items()}
+        strongest = max(strengths.values(), default=0.0)
         solved: list[Cut] = []
         for step, chain, key in zip(steps, own_chains, keys, strict=True):
-            own = self.tokens[step.events]
             if not step.complete and step.label is None and step is steps[0]:
                 # What precedes the first marker is the end of a step: it has no beginning to count blocks from.
-                solved.append(no_blocks(len(own)))
+                solved.append(no_blocks(len(step.events)))
                 continue
-            if key not in known:
-                known[key] = truncate(own, self._group(step, chain), whole) or self._cut(own, chain)
-            cut = known[key]
-            solved.append(self._by_modules(step, cut) or replace(cut, confidence=in_a_trace(cut.confidence)))
+            if key not in shown:
+                shown[key] = self._cut_off(step, chain, whole, strongest)
+            solved.append(self._by_modules(step) or shown[key])
         return solved
 
     def _whole_steps(
@@ -257,7 +259,30 @@ class _Cutter:
             return find_blocks(own, self.vocabulary, self.serving)
         return find_batches(own, chain, self.vocabulary, self.serving)
 
-    def _by_modules(self, step: StepEvents, cut: Cut) -> Cut | None:
+    def _strengths(self, steps: list[StepEvents], keys: list[bytes], known: dict[bytes, Cut]) -> dict[bytes, float]:
+        """How far the blocks of each distinct step are a transformer's."""
+        of_key = {key: step for key, step in zip(keys, steps, strict=True) if key in known}
+        return {
+            key: strength(known[key], self.tokens[step.events], self._durations(step), self.vocabulary)
+            for key, step in of_key.items()
+        }
+
+    def _cut_off(self, step: StepEvents, chain: IntArray | None, whole: list[Peer], strongest: float) -> Cut:
+        """Return the blocks of a cut-off step: they are as far a transformer's as those of what it begins like."""
+        own = self.tokens[step.events]
+        cut = truncate(own, self._group(step, chain), whole)
+        if cut is not None:
+            return _in_a_trace(cut, strongest)
+        cut = self._cut(own, chain)
+        return _in_a_trace(cut, strength(cut, own, self._durations(step), self.vocabulary))
+
+    def _durations(self, step: StepEvents) -> IntArray:
+        """Durations of a step's events, ns."""
+        durations: IntArray = self.events["dur_ns"].to_numpy()[step.events]
+        return durations
+
+    def _by_modules(self, step: StepEvents) -> Cut | None:
+        """The blocks that `nn.Module` events tell, where these are a transformer's: other networks have layers, too."""
         if self.layers is None or self.layers.is_empty():
             return None
         launch = self.events["launch_ns"].gather(step.events)
@@ -266,11 +291,13 @@ class _Cutter:
         block_of = blocks_from_layers(self.layers, launch.to_numpy(), step.window)
         if block_of is None:
             return None
-        own = self.vocabulary.classes[self.tokens[step.events]]
-        products = np.isin(own, (GEMM, MIXER))
+        own = self.tokens[step.events]
+        products = np.isin(self.vocabulary.classes[own], (GEMM, MIXER))
         if products.any() and np.mean(block_of[products] >= 0) < 0.5:
             return None
-        return Cut(block_of, int(block_of.max()) + 1, 1.0, "modules")
+        cut = Cut(block_of, int(block_of.max()) + 1, 1.0, "modules")
+        cut = weigh(cut, own, self._durations(step), self.vocabulary)
+        return cut if cut.confidence > DOUBTFUL else None
 
     def _describe(self, steps: list[StepEvents], numbers: list[int], cut: Cut, labels: VariantLabels) -> StepContent:
         """Return what the steps that share a kernel sequence are made of."""
@@ -319,6 +346,15 @@ class _Cutter:
                 )
             )
         return warnings
+
+
+def _in_a_trace(cut: Cut, chance: float) -> Cut:
+    """The blocks with their confidence as part of a trace.
+
+    `in_a_trace` is fitted to transformers, so it lifts the doubt about borders only. The chance that they are a
+    transformer's comes on top.
+    """
+    return with_strength(replace(cut, confidence=in_a_trace(cut.confidence)), chance)
 
 
 def _members(cut: Cut) -> tuple[IntArray, list[int]]:

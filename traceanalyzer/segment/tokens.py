@@ -21,9 +21,10 @@ IntArray = npt.NDArray[np.int64]
 ByteArray = npt.NDArray[np.int8]
 BoolArray = npt.NDArray[np.bool_]
 
-OTHER, NORM, GEMM, EXPERT, MIXER, POSITION, ROUTE, COMBINE, COMM, SAMPLE, EMBED, VIEW, ACT = range(13)
+OTHER, NORM, GEMM, EXPERT, MIXER, POSITION, ROUTE, COMBINE, COMM, SAMPLE, EMBED, VIEW, ACT, CONV = range(14)
 """Classes of kernels. MIXER mixes tokens (attention, state space), POSITION serves it (rope, KV write), VIEW does no
-work (aliases and allocations of CPU traces)."""
+work (aliases and allocations of CPU traces), CONV convolves pixels or samples (short convolutions of a state space are
+MIXER)."""
 
 _CLASS_OF_KIND = {
     "norm": NORM,
@@ -41,7 +42,10 @@ _CLASS_OF_KIND = {
     "index": EMBED,
     "activation": ACT,
     "view": VIEW,
+    "convolution": CONV,
 }
+_OTHER_NORM = re.compile(r"(?i)(batch|group|instance)_?norm|\bbn_|group_?normalization")
+"""Norms of convolutional networks: no block of a transformer begins with one."""
 _FUSED_NORM = re.compile(r"rms_?norm|layer_?norm|norm_quant|rsqrt|allreduce_fusion|ar_norm|_rms", re.IGNORECASE)
 _NORM_CORE = re.compile(r"rsqrt", re.IGNORECASE)
 _FUSED_ACTIVATION = re.compile(r"swiglu|silu|gelu|relu", re.IGNORECASE)
@@ -73,6 +77,7 @@ class KernelVocabulary:
         sorts: whether it sorts a tensor or picks its largest values (of a router, in a model that fuses nothing).
         backward, optimizer, convolution, split_kv_reduce, paged_decode, varlen_prefill, argmax, topk,
             sampling_random, softmax: what the name alone proves; see `names.Traits`.
+        unknown: whether its name tells nothing of what it does.
     """
 
     names: tuple[str, ...]
@@ -95,6 +100,7 @@ class KernelVocabulary:
     topk: BoolArray
     sampling_random: BoolArray
     softmax: BoolArray
+    unknown: BoolArray
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,7 @@ class _Word:
     adds: bool
     sorts: bool
     picks: bool
+    unknown: bool
     traits: names.Traits
 
 
@@ -128,6 +135,7 @@ def _read(name: str) -> _Word:
         adds=elementwise and bool(_ADDS.search(name)),
         sorts=kernel.kind == "sort",
         picks=kernel.kind in ("sort", "reduction", "scan", "loss"),
+        unknown=kernel.kind == "unknown" and kind == OTHER,
         traits=names.read_traits(kernel),
     )
 
@@ -142,6 +150,8 @@ def _plain_class(kernel: names.KernelName, role: str | None) -> int:
 
 def _class(name: str, kernel: names.KernelName, role: str | None) -> int:
     kind = _plain_class(kernel, role)
+    if kind == NORM and _OTHER_NORM.search(name):
+        return OTHER
     # Norms are fused into collectives, rope, activations and whatever a compiler joins: a border lies at them all.
     if kind in (COMM, OTHER, POSITION, ACT) and _FUSED_NORM.search(name):
         return NORM
@@ -181,8 +191,8 @@ def _with_unfused(tokens: IntArray, words: list[_Word]) -> tuple[IntArray, list[
         SoftmaxContext(
             softmax=softmax,
             product=flags(lambda word: word.kind == GEMM),
-            parting=flags(lambda word: word.kind in _PARTING),
-            picking=flags(lambda word: word.picks),
+            parting=flags(lambda word: word.kind in _PARTING or word.sorts),
+            picking=flags(lambda word: word.picks or word.kind == EMBED),
             idle=flags(lambda word: word.kind == VIEW),
         )
     )
@@ -241,6 +251,7 @@ def _vocabulary(normal: tuple[str, ...], words: list[_Word]) -> KernelVocabulary
         helpers=flags("helper"),
         adds=flags("adds"),
         sorts=flags("sorts"),
+        unknown=flags("unknown"),
         **{
             trait.name: np.array([getattr(word.traits, trait.name) for word in words], dtype=np.bool_)
             for trait in fields(names.Traits)

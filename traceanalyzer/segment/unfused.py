@@ -2,6 +2,7 @@
 
 kernel    product  scale  mask  softmax  dropout  copy  product      attention
 kernel    product               softmax  top-k    ...   product      a router
+kernel    product  top-k  sort  softmax  copy  gather   product      a router
 kernel    product               softmax  argmax                      a sampler, or a classifier
 """
 
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-_NEAR = 4
-"""Events to either side of a softmax in which its matrix products are looked for. Chosen, not fitted."""
+_NEAR = 8
+"""Events to either side of a softmax in which its matrix products are looked for: a bias that is looked up, scaled and
+added (Swin) takes some. Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class SoftmaxContext:
     Attributes:
         softmax: a softmax of its own.
         product: a matrix product.
-        parting: never within an attention: a norm, a collective, routing, sampling, another mixer.
-        picking: never after an attention's softmax: a sort, a reduction, a scan.
+        parting: never within an attention: a norm, a collective, routing, sorting, sampling, another mixer.
+        picking: never after an attention's softmax: a reduction, a scan, a gather.
         idle: does no work (aliases in CPU traces), and is not counted.
     """
 
