@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from synthetic import ModelSpec, TraceSpec
-from synthetic.models import gptoss_20b_decode, llama_decode
+from synthetic.models import gptoss_20b_decode, llama_decode, prefill
 from tests.support.places import CASES, ROOT
 from traceanalyzer.commands.diff.compute import change, diff
 from traceanalyzer.problems import TraceError
@@ -97,10 +97,11 @@ def test_changes_are_named(before, after, said) -> None:
     assert found is None if said is None else said in found
 
 
-def test_traces_without_a_common_phase_say_which_they_have() -> None:
-    decode, unknown = (open_trace(CASES / name) for name in ("600_ab_before.json.gz", "200_profilerstep_only.json.gz"))
-    with pytest.raises(TraceError, match=r"before: decode, after: unknown"):
-        diff(decode, unknown)
+def test_traces_without_a_common_phase_say_which_they_have(open_spec) -> None:
+    decode = llama_decode(layers=2, steps=1)
+    prompts = replace(decode, steps=(prefill(decode.model, 1, 512),))
+    with pytest.raises(TraceError, match=r"before: decode, after: prefill"):
+        diff(open_spec(decode)[0], open_spec(prompts)[0])
 
 
 def test_rows_of_equal_times_have_an_order_of_their_own() -> None:

@@ -18,10 +18,11 @@ from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.confidence import in_a_trace
 from traceanalyzer.segment.consensus import consult
 from traceanalyzer.segment.cut import Cut, no_blocks
-from traceanalyzer.segment.embedded_shapes import read_embeddings, tell_phases
 from traceanalyzer.segment.evidence import DOUBTFUL, strength, weigh, with_strength
+from traceanalyzer.segment.host_signs import read_host_events
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
+from traceanalyzer.segment.phases import PhaseView, infer_phases
 from traceanalyzer.segment.recorded_work import BLOCKLESS, after_phases, read_workload, with_phases
 from traceanalyzer.segment.roles import block_roles, outer_roles, role_codes
 from traceanalyzer.segment.segment_frames import PlacedStep, StepContent, assemble
@@ -83,7 +84,7 @@ def cut_up(trace: Trace, *, modules: bool = True) -> Segmentation:
     tokens, vocabulary = encode(events["name"])
     workload = read_workload(trace, tokens, vocabulary)
     marks = read_marks(trace)
-    embeddings = read_embeddings(trace)
+    host = read_host_events(trace)
     layers = read_layers(trace) if modules else None
     placements: list[PlacedStep] = []
     warnings: list[TraceWarning] = []
@@ -93,7 +94,8 @@ def cut_up(trace: Trace, *, modules: bool = True) -> Segmentation:
         cutter = _Cutter(events[where], tokens[where], vocabulary, layers, blockless=workload.kind in BLOCKLESS)
         steps, doubts = cutter.steps(marks)
         warnings.extend(doubts)
-        steps = with_phases(tell_phases(steps, embeddings, cutter.events), workload)
+        steps = infer_phases(steps, PhaseView(cutter.events, cutter.tokens, vocabulary, host))
+        steps = with_phases(steps, workload)
         placed, doubts = cutter.place(steps, device, where)
         placements.extend(placed)
         warnings.extend(doubts)
