@@ -38,7 +38,7 @@ class StepContent:
 
 @dataclass(frozen=True, eq=False)
 class PlacedStep:
-    """A step with its blocks; `rows` are its events' rows in the whole frame."""
+    """A step with its blocks; `rows` are its events' rows in the whole frame, `beside` those of side streams."""
 
     device: int | None
     number: int
@@ -46,6 +46,7 @@ class PlacedStep:
     cut: Cut
     rows: IntArray
     content: StepContent
+    beside: IntArray
 
 
 def assemble(events: pl.DataFrame, placements: list[PlacedStep], warnings: tuple[TraceWarning, ...]) -> Segmentation:
@@ -60,6 +61,7 @@ def _place(events: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
     block = np.full(length, -1, dtype=np.int32)
     section = np.zeros(length, dtype=np.int8)
     role = np.full(length, len(ROLES) - 1, dtype=np.int8)
+    kernel = events["is_kernel"].to_numpy()
     for placement in placements:
         rows, cut = placement.rows, placement.cut
         step[rows] = placement.number
@@ -69,6 +71,9 @@ def _place(events: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
         before = np.arange(len(rows)) < first
         section[rows] = np.where(inside, 2, np.where(before, 1, 3)) if cut.count else 0
         role[rows] = placement.content.roles
+        # What runs beside the model is of the step, and of no section, block or role; a copy is one anywhere.
+        step[placement.beside] = placement.number
+        role[placement.beside[~kernel[placement.beside]]] = ROLES.index("copy")
     names = pl.Series([None, "prologue", "block", "epilogue"], dtype=pl.String)
     return events.drop("launch_thread", "launch_id").with_columns(
         step=pl.Series(step).replace(-1, None),

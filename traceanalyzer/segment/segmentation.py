@@ -27,6 +27,7 @@ from traceanalyzer.segment.recorded_work import BLOCKLESS, after_phases, read_wo
 from traceanalyzer.segment.roles import block_roles, outer_roles, role_codes
 from traceanalyzer.segment.segment_frames import PlacedStep, StepContent, assemble
 from traceanalyzer.segment.segmentation_result import Segmentation
+from traceanalyzer.segment.side_streams import without_side_streams
 from traceanalyzer.segment.steps import (
     Mark,
     StepEvents,
@@ -196,6 +197,7 @@ class _Cutter:
         self, steps: list[StepEvents], device: int | None, where: IntArray
     ) -> tuple[list[PlacedStep], list[TraceWarning]]:
         """Cut every step into blocks and give every event its place."""
+        steps, beside = without_side_streams(steps, self.events, self.tokens, self.vocabulary)
         solved = [no_blocks(len(step.events)) for step in steps] if self.blockless else self._solve(steps)
         labels = VariantLabels()
         by_shape: dict[bytes, list[int]] = defaultdict(list)
@@ -206,7 +208,7 @@ class _Cutter:
             shared = self._describe(steps, numbers, solved[numbers[0]], labels)
             content |= dict.fromkeys(numbers, shared)
         placed = [
-            PlacedStep(device, number, step, cut, where[step.events], content[number])
+            PlacedStep(device, number, step, cut, where[step.events], content[number], where[beside[number]])
             for number, (step, cut) in enumerate(zip(steps, solved, strict=True))
         ]
         return placed, self._warnings(steps, solved)

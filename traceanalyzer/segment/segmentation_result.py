@@ -58,7 +58,7 @@ PLACEMENT_SCHEMA: dict[str, pl.DataType] = {
     "launch_ns": pl.Int64(),  # start of the launch on the host; null when the recording lacks it
     "graph": pl.Boolean(),  # launched together with others by one graph launch
     "step": pl.Int32(),  # null: outside of any step
-    "section": pl.String(),  # prologue, block, epilogue; null outside of steps
+    "section": pl.String(),  # prologue, block, epilogue; null outside of steps and beside the model
     "block": pl.Int32(),  # number of the block; null outside of blocks
     "role": pl.String(),  # what it does, such as attention or moe_down; other where unknown
 }
