@@ -13,6 +13,7 @@ import polars as pl
 from traceanalyzer.notebook import facts_html
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.read import Effort, IngestResult, Store, TraceMetadata, TraceSource, ingest
+from traceanalyzer.read.compute_ops import compute_ops
 from traceanalyzer.read.derived import Derived
 from traceanalyzer.read.event_schema import DEVICE_CATEGORIES, LAUNCH_CATEGORIES
 from traceanalyzer.read.rank_of_file import missing_ranks, world_size
@@ -91,12 +92,12 @@ class Trace:
 
     @cached_property
     def device_events(self) -> pl.DataFrame:
-        """Kernels, copies and memsets in order of start; in a CPU-only trace its leaf CPU ops.
+        """Kernels, copies and memsets in order of start; in a CPU-only trace its compute ops.
 
         Columns of ``EVENT_SCHEMA`` and ``is_kernel`` (false for copies and memsets). ``device`` is None in a
         CPU-only trace.
         """
-        return self._leaf_cpu_ops if self.cpu_only else self._gpu_events
+        return self._compute_ops if self.cpu_only else self._gpu_events
 
     @cached_property
     def launches(self) -> pl.DataFrame:
@@ -132,16 +133,9 @@ class Trace:
         )
 
     @cached_property
-    def _leaf_cpu_ops(self) -> pl.DataFrame:
-        next_start = pl.col("start_ns").shift(-1).over("pid", "tid")
-        end = pl.col("start_ns") + pl.col("dur_ns")
-        return (
-            self.events_of("cpu_op")
-            .filter(pl.col("name").is_not_null())
-            .sort("start_ns", -pl.col("dur_ns"), "index")
-            .filter(next_start.is_null() | (next_start >= end), pl.col("dur_ns") > 0)
-            .with_columns(is_kernel=pl.lit(True), device=pl.lit(None, dtype=pl.Int32))
-            .collect()
+    def _compute_ops(self) -> pl.DataFrame:
+        return compute_ops(self.events_of("cpu_op").collect()).with_columns(
+            is_kernel=pl.lit(True), device=pl.lit(None, dtype=pl.Int32)
         )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,20 +30,46 @@ def events_of(path: Path) -> list[dict[str, Any]]:
     return [event for event in events if event.get("ph") == "X"]
 
 
-def leaf_operators(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """CPU ops in which no other op of their thread starts."""
+COPIES = {f"aten::{name}" for name in ("copy_", "fill_", "zero_", "cat", "arange", "repeat", "repeat_interleave")}
+NEVER = re.compile(
+    r"aten::(empty|view|as_strided|slice|narrow|select|detach|alias|expand|t|reshape|permute|transpose|unsqueeze|squeeze"
+    r"|flatten|split|chunk|unbind|movedim|contiguous|clone|to|_to_copy|item|_local_scalar_dense|result_type|lift_fresh"
+    r"|resolve_conj|resolve_neg|zeros|resize|new_empty|_unsafe_view|_reshape_alias|_has_compatible_shallow_copy_type"
+    r"|as_strided|unfold)(_like|_strided|_with_sizes|_as|_)?|[^:]*"
+)
+"""Views, allocations, dispatch, and names without a namespace, which are labels."""
+
+
+def compute_operators(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """CPU ops that compute and contain none that does; copies outside of these that contain no other copy."""
     threads: dict[Any, list[dict[str, Any]]] = {}
     for event in events:
-        if event.get("cat") == "cpu_op":
+        if event.get("cat") == "cpu_op" and nanoseconds(event["dur"]) > 0:
             threads.setdefault((event["pid"], event["tid"]), []).append(event)
-    leaves = []
+    counted = []
     for ops in threads.values():
         ops.sort(key=lambda op: (nanoseconds(op["ts"]), -nanoseconds(op["dur"])))
-        for op, following in zip(ops, [*ops[1:], None], strict=True):
-            end = nanoseconds(op["ts"]) + nanoseconds(op["dur"])
-            if following is None or nanoseconds(following["ts"]) >= end:
-                leaves.append(op)
-    return leaves
+        for _, chosen, _ in walk(ops, 0, len(ops)):
+            counted += chosen
+    return counted
+
+
+def walk(ops: list[dict[str, Any]], at: int, end: int) -> Iterator[tuple[bool, list[dict[str, Any]], bool]]:
+    """Yield for each outermost op whether it computes, what of it counts, and whether it moves anything."""
+    while at < end:
+        op, behind = ops[at], at + 1
+        until = nanoseconds(op["ts"]) + nanoseconds(op["dur"])
+        while behind < end and nanoseconds(ops[behind]["ts"]) < until:
+            behind += 1
+        inner = list(walk(ops, at + 1, behind))
+        chosen = [one for _, some, _ in inner for one in some]
+        copies = op["name"] in COPIES
+        computes = not copies and NEVER.fullmatch(op["name"]) is None
+        inside = any(each[0] for each in inner)
+        if (computes and not inside) or (copies and not inside and not any(each[2] for each in inner)):
+            chosen = [op]
+        yield computes or inside, chosen, copies or any(each[2] for each in inner)
+        at = behind
 
 
 NAMES_MIXED_UP = ("dsr1_sglang_decode_mi300.json.gz",)
@@ -70,7 +98,7 @@ def test_hotspots_equal_an_independent_count(path: Path) -> None:
     kernels = [event for event in events if category(event) == "kernel"]
     on_device = [event for event in events if category(event).endswith(("runtime", "ccp_events"))]
     if not any("launch" in event["name"].lower() or "mtia" in category(event) for event in on_device):
-        kernels = kernels or leaf_operators(events)
+        kernels = kernels or compute_operators(events)
     if path.name in NAMES_MIXED_UP:
         kernels = in_order_of_start(kernels)
     count, total = Counter[str](), Counter[str]()

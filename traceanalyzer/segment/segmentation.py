@@ -63,7 +63,7 @@ def segment(trace: Trace) -> Segmentation:
     """Cut a trace into steps, transformer blocks and roles. The result is kept as long as the trace is.
 
     Where the trace lies in a store that may be written, it is kept there too, for the next command.
-    Each device is segmented on its own; in a CPU-only trace leaf ops stand in for kernels.
+    Each device is segmented on its own; in a CPU-only trace compute ops stand in for kernels.
     """
     if trace not in _CACHE:
         cut = segmentation_cache.load(trace)

@@ -16,7 +16,7 @@ from traceanalyzer.trace import Trace
 
 _NAME = "segmentation"
 _PACKAGE = Path(__file__).parent.parent
-_DECIDES = ("segment", "names", "words.py", "trace.py", "read/event_schema.py")
+_DECIDES = ("segment", "names", "words.py", "trace.py", "read/event_schema.py", "read/compute_ops.py")
 """Code that a segmentation follows from: a change of any of it makes what was kept out of date."""
 
 

@@ -110,7 +110,7 @@ class BlockTimeline(Part):
 
     rank: Annotated[int | None, told("Rank in the job.", null="unknown")]
     device: Annotated[
-        int | None, told("Number of the GPU.", null="a CPU-only trace, where leaf CPU ops stand in for kernels")
+        int | None, told("Number of the GPU.", null="a CPU-only trace, where compute ops stand in for kernels")
     ]
     steps: Annotated[list[StepBlocks], told("The steps in order of time.")]
     outliers: Annotated[

@@ -49,7 +49,8 @@ def advice(trace: Trace, phase: str | None = None, step: int | None = None) -> l
     findings = _padded_tiles(trace, kernels, totals)
     if step is None:
         findings += _repeated_work(trace)
-    target = f"{KEEP_BUSY} {_largest(totals)}" if is_idle(first) else _target(totals)
+    whole = "the compute ops' time" if trace.cpu_only else "kernel time"
+    target = f"{KEEP_BUSY} {_largest(totals)}" if is_idle(first) else _target(totals, whole)
     return [*first, *findings, Finding("target", target)]
 
 
@@ -59,13 +60,13 @@ def _largest(totals: pl.DataFrame) -> str:
     return f"Largest kernel: {short_name(top['name'], NAME_WIDTH)}, {top['share'] * 100:.1f} % of kernel time."
 
 
-def _target(totals: pl.DataFrame) -> str:
+def _target(totals: pl.DataFrame, whole: str) -> str:
     """Say which kernel to attack; one whose tile can be changed, if any."""
     top = totals.row(0, named=True)
     kernel = parse(top["name"])
     roles = ", ".join(top["roles"]) or "unknown role"
     tile = f", tile {tile_text(kernel)}" if kernel.tile else ""
-    share = f"{top['share'] * 100:.1f} % of kernel time"
+    share = f"{top['share'] * 100:.1f} % of {whole}"
     start = f"Attack {short_name(top['name'], NAME_WIDTH)} first: {share} ({roles}{tile})."
     if kernel.retunable:
         return f"{start} Its tile can be changed: {kernel.knob}."

@@ -29,6 +29,7 @@ class Hotspots(NotebookView):
         steps: complete steps that ``per_step_ns`` rests on; a step on two devices counts twice.
         phase: the phase looked at; None for the whole trace.
         phases: complete steps of the whole trace by phase, as (phase, steps) in order of appearance.
+        on_cpu: whether compute ops of a CPU stand in for kernels.
     """
 
     rows: pl.DataFrame
@@ -37,6 +38,7 @@ class Hotspots(NotebookView):
     steps: int
     phase: str | None
     phases: tuple[tuple[str, int], ...] = ()
+    on_cpu: bool = False
 
 
 def hotspots(trace: Trace, by: str = "kernel", phase: str | None = None, step: int | None = None) -> Hotspots:
@@ -74,8 +76,8 @@ def rankings(
         .sort(["total_ns", "name"], descending=[True, False])
     )
     whole = segment(trace).steps.filter("complete").group_by("phase", maintain_order=True).agg(steps=pl.len())
-    total, phases = int(kernels["dur_ns"].sum()), tuple(whole.iter_rows())
-    return tuple(Hotspots(_rows(kernels, one, steps), copies, total, steps, phase, phases) for one in by)
+    total, phases, on_cpu = int(kernels["dur_ns"].sum()), tuple(whole.iter_rows()), trace.cpu_only
+    return tuple(Hotspots(_rows(kernels, one, steps), copies, total, steps, phase, phases, on_cpu) for one in by)
 
 
 def _rows(kernels: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:

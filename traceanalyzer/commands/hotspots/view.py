@@ -93,7 +93,7 @@ def render(answer: HotspotsDocument, ranking: Hotspots, by: str, *, limit: int, 
     scope = f"step {step}" if step is not None else f"{answer.phase} steps" if answer.phase else "whole trace"
     bounded = any(row.bound is not None for row in answer.rows)
     parts: list[Any] = [Text(finding.message, style="bold") for finding in only_opening(answer.findings)]
-    parts += [Text(f"{duration_us(answer.total_us)} of kernel time, {scope}, by {by}", style="bold"), Text()]
+    parts += [Text(f"{_total(answer, ranking)}, {scope}, by {by}", style="bold"), Text()]
     parts.append(_table(answer.rows[:limit], by, width, bounded=bounded))
     if rest := answer.rows[limit:]:
         left = f"{plural(len(rest), 'more row')} with {duration_us(sum(row.total_us for row in rest))}"
@@ -108,6 +108,10 @@ def render(answer: HotspotsDocument, ranking: Hotspots, by: str, *, limit: int, 
     for finding in without_opening(answer.findings):
         parts += [Text(), Text(visible(finding.message))]
     return Group(*parts)
+
+
+def _total(answer: HotspotsDocument, ranking: Hotspots) -> str:
+    return f"{duration_us(answer.total_us)} of {'compute ops' if ranking.on_cpu else 'kernel time'}"
 
 
 def _table(rows: Sequence[HotspotRow], by: str, width: int, *, bounded: bool) -> Table | Text:

@@ -20,7 +20,7 @@ class IdleDevice(Part):
         int | None,
         told(
             "Number of the GPU.",
-            null="a CPU-only trace, where leaf CPU ops stand in for kernels",
+            null="a CPU-only trace, where compute ops stand in for kernels",
             frame=InFrame("Int32"),
         ),
     ]

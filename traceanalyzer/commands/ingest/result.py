@@ -84,7 +84,7 @@ class SummaryTimeline(Part):
     synthetic: Annotated[bool, told("Whether the file says that it was generated, not recorded.")]
     rank: Annotated[int | None, told("Rank in the job.", null="the trace does not tell")]
     device: Annotated[
-        int | None, told("Number of the GPU.", null="a CPU-only trace, where leaf CPU ops stand in for kernels")
+        int | None, told("Number of the GPU.", null="a CPU-only trace, where compute ops stand in for kernels")
     ]
     device_name: Annotated[str | None, told("The GPU.", null="unknown")]
     device_name_source: Annotated[

@@ -133,9 +133,9 @@ def _section(t: Timeline, engine: str, width: int) -> list[Any]:
     where = ["SYNTHETIC, generated and not recorded"] if t.synthetic else []
     if t.rank is not None:
         where.append(f"rank {t.rank}")
-    where.append("CPU (leaf ops stand in for kernels)" if t.device is None else _device(t))
+    where.append("CPU (compute ops stand in for kernels)" if t.device is None else _device(t))
     title = Text(" · ".join([ENGINE_NAMES.get(engine, "engine unknown"), *where]), style="bold")
-    unit = "leaf ops" if t.device is None else "kernels"
+    unit = "compute ops" if t.device is None else "kernels"
     busy_share = t.busy_ns / t.span_ns if t.span_ns else None
     facts = [
         ("steps", _steps_line(t)),
@@ -156,13 +156,13 @@ def _section(t: Timeline, engine: str, width: int) -> list[Any]:
         (row["name"], f"{row['count']:,}", duration(row["total_ns"]), percent(row["share"]))
         for row in t.top_kernels.head(TOP_KERNELS_SHOWN).iter_rows(named=True)
     ]
-    heading = "top leaf ops" if t.device is None else "top kernels"
+    heading = "top compute ops" if t.device is None else "top kernels"
     return [title, grid, Text(), table((heading, "count", "total", "share"), rows, name_column=0, width=width)]
 
 
 def _rest(t: Timeline) -> str:
     rest = duration(t.span_ns - t.busy_ns)
-    return f"{rest} between leaf ops (dispatch, Python, waiting)" if t.device is None else f"idle {rest}"
+    return f"{rest} between compute ops (dispatch, Python, waiting)" if t.device is None else f"idle {rest}"
 
 
 def _device(t: Timeline) -> str:

@@ -32,7 +32,7 @@ EVENT_COLUMNS: dict[str, pl.DataType] = {
     "peer": pl.Int32(),  # the other rank of a point-to-point transfer, where known
     "bytes": pl.Int64(),  # message size, the larger side
 }
-"""One row per device event of any rank; in CPU-only traces a leaf op, or the run of a collective on its own thread."""
+"""One row per device event of any rank; of a CPU a compute op, or the run of a collective on its own thread."""
 
 _NO_ARGUMENTS: dict[str, Any] = {
     "kind": None,
