@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.engine_names import CONVOLUTIONS, GGML, KINDS
+from tests.support.engine_names import CONVOLUTIONS, ENGINES, GGML, KINDS
 from traceanalyzer.names import parse
 
 
@@ -22,6 +22,11 @@ def test_names_of_engines_have_kind_family_and_direction(
 ) -> None:
     kernel = parse(name)
     assert (kernel.kind, kernel.family, kernel.direction) == (kind, family, direction)
+
+
+@pytest.mark.parametrize(("name", "kind"), ENGINES, ids=[name[:60] for name, _ in ENGINES])
+def test_names_of_many_engines_have_a_kind(name: str, kind: str) -> None:
+    assert parse(name).kind == kind
 
 
 @pytest.mark.parametrize(("name", "kind"), GGML, ids=[name[:60] for name, _ in GGML])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.engine_names import CONVOLUTIONS, GGML
+from tests.support.engine_names import CONVOLUTIONS, ENGINES, GGML
 from tests.support.places import ROOT
 from traceanalyzer.names import parse, role_hint
 from traceanalyzer.names.cpp_text import NameView
@@ -344,7 +344,7 @@ def takes(scheme: Scheme, view: NameView) -> bool:
 
 
 def test_every_registered_scheme_takes_one_of_the_names_above() -> None:
-    views = [NameView(name) for name, _ in (*CASES, *CONVOLUTIONS, *GGML)]
+    views = [NameView(name) for name, _ in (*CASES, *CONVOLUTIONS, *ENGINES, *GGML)]
     assert [scheme.name for scheme in schemes() if not any(takes(scheme, view) for view in views)] == []
 
 

@@ -23,7 +23,7 @@ _DECODES = re.compile(
     r"|batch_?decode|single_?decode|batchdecodewith|singledecodewith|decode_(?:att|grouped|softmax|mla)|_decode_attention"
     r"|flash_?decod|flex_decoding|mla_?dec|dec_stage[12]|splitkv_mla|flash_?mla_?dec|paged_decode|_decode_fwd|fwd_(?:grouped_)?kernel_stage[12]"
     r"|masked_multihead_attention|\bmmha|xqa|forgen|paged_mqa_logits|pa_(?:bf16|fp16|fp8|a16|decode)|pa_fwd"
-    r"|flash_attn_vec|selective_state_update|causal_conv1d_update|fused_recurrent|recurrent_gated_delta|tokens_decode"
+    r"|flash_attn_vec|attention_decode|selective_(?:scan|state)_update|causal_conv1d_update|fused_recurrent|recurrent_gated_delta|tokens_decode"
     r"|single_token|seqlen1_attn|kv_decode|fusedqkvdecode|decode_kernel",
     re.IGNORECASE,
 )
@@ -33,7 +33,7 @@ _PREFILLS = re.compile(
     r"|chunked_prefill|state_passing|selective_scan_fwd|causal_conv1d_(?:fwd|varlen)|fp8_mqa_logits|solve_tril|recompute_w_u",
     re.IGNORECASE,
 )
-_BOTH_PHASES = re.compile(r"batch_?prefill_?with_?paged(?!kvcachekernel)|unified_attention_2d", re.IGNORECASE)
+_BOTH_PHASES = re.compile(r"flashinfer::\w*batchprefillwithpaged|unified_attention_2d", re.IGNORECASE)
 """FlashInfer decodes with the paged prefill kernel where heads are grouped."""
 
 _LARGEST = re.compile(r"top_?k", re.IGNORECASE)
@@ -78,8 +78,16 @@ class Traits:
     softmax: bool = False
 
 
+_NOTHING = Traits()
+_BACKWARD = Traits(backward=True)
+_TELLING = _MIXES | _LARGEST_OF | {"optimizer", "convolution", "random", "softmax"}
+"""Kinds whose names prove more than their direction."""
+
+
 def read_traits(kernel: KernelName) -> Traits:
     """Return what a kernel's name proves about the step that it runs in."""
+    if kernel.kind not in _TELLING:
+        return _BACKWARD if kernel.direction == "backward" else _NOTHING
     view = NameView(kernel.name)
     head = view.lower[:LOOKED_AT]
     backward = kernel.direction == "backward"

@@ -47,7 +47,7 @@ RULES: tuple[KindRule, ...] = (
         " prepare_prefill prepare_next draft_tokens num_sampled kv_indices kvindices slot_mapping"
         " prepare_inputs prepare_input prepare_varlen resolve_future future_token clamp_position advance_step"
         " req_to_token position_ids num_kv_splits compute_position cu_seqlens seq_lens seqlens seqused"
-        " block_table page_table compute_slot draft_kv accept_length",
+        " block_table page_table compute_slot draft_kv accept_length bounds_check_indices",
     ),
     _rule(
         "quantize",
@@ -80,7 +80,8 @@ RULES: tuple[KindRule, ...] = (
         "mamba selective_scan selective_state causal_conv1d chunk_scan chunk_state state_passing gated_delta"
         " delta_rule chunk_fwd recompute_w_u solve_tril merge_16x16 merge_32x32 linear_attn linear_attention"
         " lightning_attn lightning_attention chunk_local_cumsum chunk_cumsum bmm_chunk scaled_dot_kkt"
-        " gdn_gating fused_gdn wy_fast fused_recurrent short_conv qkvzba chunk_kda chunk_gla ssd_chunk rwkv",
+        " gdn_gating fused_gdn wy_fast wy_repr fused_recurrent short_conv wkv6 wkv7 retention_fwd"
+        " _fwd_diag_kernel _fwd_none_diag _fwd_kv_parallel _fwd_kv_reduce qkvzba chunk_kda chunk_gla ssd_chunk rwkv",
         "gdn gla kda rwkv ssd ssm",
     ),
     _rule(
@@ -97,7 +98,8 @@ RULES: tuple[KindRule, ...] = (
     _rule(
         "norm",
         "rmsnorm rms_norm layernorm layer_norm l2norm groupnorm group_norm batch_norm batchnorm instance_norm"
-        " instancenorm qk_norm qknorm rms_normalize addrms add_rms rowwisemoments gammabeta",
+        " instancenorm qk_norm qknorm rms_normalize addrms add_rms rowwisemoments gammabeta"
+        " computefusedparams cucomputegradinput cucomputepartgrad ln_fwd ln_bwd",
         "layernorm norm rms",
     ),
     _rule(
@@ -109,7 +111,7 @@ RULES: tuple[KindRule, ...] = (
     ),
     _rule(
         "attention_prelude",
-        "transform_bias_rescale_qkv",
+        "transform_bias_rescale_qkv fusedqkv_bias qkv_bias_transpose",
     ),
     _rule(
         "attention",
@@ -117,7 +119,8 @@ RULES: tuple[KindRule, ...] = (
         " splitkv batchprefillwith batchdecodewith singleprefillwith singledecodewith reduce_segments"
         " mergestate merge_state decode_softmax decode_att fwd_grouped_kernel_stage fwd_kernel_stage"
         " mqa_logits sparse_mla mla_decode mla_prefill mla_reduce mla_stage softmax_reducev flash_decode"
-        " fp8_index concat_mla_q hstu sdpa cascade sdp_ flash_combine sage_fwd sageattn",
+        " fp8_index concat_mla_q hstu sdpa cascade sdp_ flash_combine sage_fwd sageattn"
+        " withkvcache batchpersistent flash_decod batch_decode_paged batch_prefill_paged batch_prefill_ragged",
         "attention attn fmha gqa mha mla mqa pa",
     ),
     _rule(
@@ -133,7 +136,7 @@ RULES: tuple[KindRule, ...] = (
         "sampling sampler sample_ argmax top_k_top_p topk_topp top_p topktopp min_p rejection penalt"
         " multinomial gumbel logits_process bitmask logit_bias random_sample recovered_tokens greedy"
         " distribution_elementwise exponential_ eagle_ verify_tree verifytree radixtopk logprob"
-        " softmax_with_temp temperature ngram",
+        " softmax_with_temp temperature ngram topk_log_softmax",
         "argmax exponential sample",
     ),
     _rule(
@@ -151,22 +154,26 @@ RULES: tuple[KindRule, ...] = (
     ),
     _rule(
         "optimizer",
-        "multi_tensor_apply fused_adam fusedadam fused_sgd fusedsgd opt_step",
+        "multi_tensor_apply fused_adam fusedadam fused_sgd fusedsgd opt_step lpnorm",
         "adam adamw adagrad adafactor lamb muon optimizer rmsprop sgd",
     ),
     _rule(
         "convolution",
         "convolution conv1d conv2d conv3d convolve implicit_gemm implicitgemm winograd im2col col2im vol2col col2vol"
-        " depthwise scudnn igemm_fwd_ igemm_bwd_ igemm_wrw_ grouped_conv spconv",
-        "conv dgrad fprop wgrad wrw",
+        " depthwise scudnn igemm_fwd_ igemm_bwd_ igemm_wrw_ grouped_conv spconv dgrad fprop wgrad",
+        "conv wrw",
     ),
     _rule(
         "gemm_helper",
         "splitkreduce split_k_reduce splitk_reduce reduce_splitk reduce_split_k gemm_reduce splitk_zero",
     ),
     _rule(
+        "gemm",
+        "nt_matmul weight_only",
+    ),
+    _rule(
         "quantize",
-        "awq_dequant dequantize dequant_kernel gptq_shuffle gptq_marlin_repack repack shuffle_weight",
+        "awq_dequant dequantize dequant_kernel gptq_shuffle gptq_marlin_repack repack shuffle_weight cast_transpose",
     ),
     _rule(
         "gemm",
@@ -193,7 +200,7 @@ RULES: tuple[KindRule, ...] = (
     ),
     _rule(
         "embedding",
-        "embedding embed_tokens masked_input",
+        "embedding embed_tokens masked_input lookup_kernel compute_grad_weight",
         "embed embedding",
     ),
     _rule(
@@ -212,6 +219,10 @@ RULES: tuple[KindRule, ...] = (
         "memcpy memset copybuffer fillbuffer catarray batchedcopy fill_kernel copy_kernel copy_blocks"
         " transpose zero_kernel zeros_kernel d2d_copy tensor_copy",
         "cast cat clone concat contiguous copy fill memcpy memset pack pad permute transpose unpack zeros",
+    ),
+    _rule(
+        "rnn",
+        words="gru lstm rnn",
     ),
     _rule(
         "scan",

@@ -46,15 +46,24 @@ _CLASS_OF_KIND = {
 }
 _OTHER_NORM = re.compile(r"(?i)(batch|group|instance)_?norm|\bbn_|group_?normalization")
 """Norms of convolutional networks: no block of a transformer begins with one."""
-_FUSED_NORM = re.compile(r"rms_?norm|layer_?norm|norm_quant|rsqrt|allreduce_fusion|ar_norm|_rms", re.IGNORECASE)
-_NORM_CORE = re.compile(r"rsqrt", re.IGNORECASE)
+_FUSED_NORM = (
+    "rmsnorm",
+    "_rms",
+    "layernorm",
+    "layer_norm",
+    "rms_norm",
+    "norm_quant",
+    "rsqrt",
+    "allreduce_fusion",
+    "ar_norm",
+)
 _FUSED_ACTIVATION = re.compile(r"swiglu|silu|gelu|relu", re.IGNORECASE)
 _NO_WORK = re.compile(
     r"aten::(empty|empty_strided|new_empty|view|as_strided|slice|narrow|select|detach|alias|result_type"
     r"|lift_fresh|resolve_conj|resolve_neg|expand|reshape|permute|transpose|t|unsqueeze|squeeze|flatten|unflatten"
     r"|split|split_with_sizes|chunk|unbind|_unsafe_view|_reshape_alias|movedim|to|item|_local_scalar_dense)$"
 )
-_LINEAR = re.compile(r"delta|gdn|kda|gla|lightning|linear_att|rwkv", re.IGNORECASE)
+_LINEAR = re.compile(r"delta|gdn|kda|gla|lightning|linear_att|wkv|retention|_fwd_(?:none_)?diag_|_fwd_kv_", re.IGNORECASE)
 _ADDS = re.compile(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel")
 _PARTING = (NORM, ROUTE, SAMPLE, COMM, EXPERT, COMBINE, MIXER)
 """Classes that no attention has between its two products."""
@@ -153,7 +162,7 @@ def _class(name: str, kernel: names.KernelName, role: str | None) -> int:
     if kind == NORM and _OTHER_NORM.search(name):
         return OTHER
     # Norms are fused into collectives, rope, activations and whatever a compiler joins: a border lies at them all.
-    if kind in (COMM, OTHER, POSITION, ACT) and _FUSED_NORM.search(name):
+    if kind in (COMM, OTHER, POSITION, ACT) and _has_norm(name.lower()):
         return NORM
     # A compiled kernel that indexes something is not a lookup of embeddings.
     if kind == EMBED and kernel.kind == "index" and name.startswith("triton_"):
@@ -161,8 +170,12 @@ def _class(name: str, kernel: names.KernelName, role: str | None) -> int:
     return VIEW if kind in (OTHER, EMBED) and _NO_WORK.fullmatch(name) else kind
 
 
+def _has_norm(lower: str) -> bool:
+    return any(mark in lower for mark in _FUSED_NORM)
+
+
 def _is_bare_norm(name: str, kernel: names.KernelName, role: str | None) -> bool:
-    heart = _plain_class(kernel, role) == OTHER and bool(_NORM_CORE.search(name))
+    heart = _plain_class(kernel, role) == OTHER and "rsqrt" in name.lower()
     return heart and not name.startswith("triton_")
 
 

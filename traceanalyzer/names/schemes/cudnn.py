@@ -22,6 +22,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("rmsnorm", "norm"),
     ("tonhwc", "memory"),
     ("tonchw", "memory"),
+    ("padding", "memory"),
     ("pooling", "pooling"),
     ("softmax", "softmax"),
     ("lstm", "rnn"),

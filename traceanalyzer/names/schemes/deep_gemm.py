@@ -19,7 +19,7 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     Shape arguments of 0 are read at launch. Where the numbers at that place cannot be a tile, none is read.
     """
     function = view.function.rsplit("::", 1)[-1]
-    if "gemm" not in function or "silu" in function or "quant" in function:
+    if "gemm" not in function or any(word in function for word in ("silu", "quant", "logits")):
         return by_words(view, "deep_gemm", library="DeepGEMM")
     numbers = [value for value in integers(view.template) if value is not None]
     tile, groups = _tile(function, numbers)

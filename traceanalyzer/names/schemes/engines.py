@@ -36,5 +36,7 @@ def read(view: NameView, _match: re.Match[str]) -> KernelName | None:
     function = view.function.lower()
     for space, scheme, library in _SPACES:
         if function.startswith(space):
+            if "gemm" in space:  # the namespace's own words say nothing of the kernel
+                return by_rule(view, scheme, classify(view.identifier.partition("::")[2]), library=library)
             return by_rule(view, scheme, classify(view.identifier), library=library)
     return None

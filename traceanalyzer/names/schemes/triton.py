@@ -77,9 +77,13 @@ def read_gemm(view: NameView, _match: re.Match[str]) -> KernelName:
         "_kernel_unified",
         "_kernel_paged",
         "_paged_decode",
+        "_bwd_",
+        "bwd_kernel",
+        "_splitk_reduce",
     ),
     pattern=(
         r"^_?(?:kernel_(?:unified|paged)_attention\w{0,80}|reduce_segments|fwd_kernel(?:_stage[12])?(?:_asm)?|attn_fwd\w{0,80}"
+        r"|fwd_kernel_splitK|splitK_reduce|bwd_kernel(?:_d[kqv]\w{0,40}|_one_col_block)?|bwd_preprocess(?:_do_o_dot)?"
         r"|fwd_grouped_kernel_stage[12]\w{0,40}|merge_attn_states_kernel|decode_(?:att|grouped_att|softmax)\w{0,80}"
         r"|paged_decode\w{0,80})$"
     ),
