@@ -91,24 +91,38 @@ def read_traits(kernel: KernelName) -> Traits:
     view = NameView(kernel.name)
     head = view.lower[:LOOKED_AT]
     backward = kernel.direction == "backward"
-    reduces = decodes = prefills = False
-    if kernel.kind in _MIXES and not backward:
-        text = view.identifier
-        both = _BOTH_PHASES.search(text) is not None
-        reduces = kernel.kind == "attention" and _REDUCES_SPLITS.search(text) is not None
-        reduces = reduces and _JOINS_CHUNKS.search(text) is None
-        decodes = not both and _DECODES.search(text) is not None
-        prefills = not both and not decodes and not reduces and _PREFILLS.search(text) is not None
-    softmax = kernel.kind == "softmax" and not backward
+    phase = _Phase() if backward or kernel.kind not in _MIXES else _phase(kernel.kind, view.identifier)
     return Traits(
         backward=backward,
         optimizer=kernel.kind == "optimizer",
         convolution=kernel.kind == "convolution",
-        split_kv_reduce=reduces,
-        paged_decode=decodes,
-        varlen_prefill=prefills,
+        split_kv_reduce=phase.reduces,
+        paged_decode=phase.decodes,
+        varlen_prefill=phase.prefills,
         argmax=kernel.kind == "sampling" and _ARGMAX.search(head) is not None,
         topk=kernel.kind in _LARGEST_OF and _LARGEST.search(head) is not None,
         sampling_random=kernel.kind in ("sampling", "random") and _DRAWS.search(head) is not None,
-        softmax=softmax and _LOG_SOFTMAX.search(head) is None and _WARP_SOFTMAX.search(view.text[:LOOKED_AT]) is None,
+        softmax=kernel.kind == "softmax" and not backward and not _takes_logarithm(view),
     )
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """What the name of a mixer proves; see Traits."""
+
+    reduces: bool = False
+    decodes: bool = False
+    prefills: bool = False
+
+
+def _phase(kind: str, text: str) -> _Phase:
+    reduces = kind == "attention" and _REDUCES_SPLITS.search(text) is not None and _JOINS_CHUNKS.search(text) is None
+    if _BOTH_PHASES.search(text):
+        return _Phase(reduces)
+    decodes = _DECODES.search(text) is not None
+    return _Phase(reduces, decodes, not (decodes or reduces) and _PREFILLS.search(text) is not None)
+
+
+def _takes_logarithm(view: NameView) -> bool:
+    text = view.text[:LOOKED_AT]
+    return _LOG_SOFTMAX.search(text) is not None or _WARP_SOFTMAX.search(text) is not None
