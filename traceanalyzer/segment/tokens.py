@@ -63,7 +63,9 @@ _NO_WORK = re.compile(
     r"|lift_fresh|resolve_conj|resolve_neg|expand|reshape|permute|transpose|t|unsqueeze|squeeze|flatten|unflatten"
     r"|split|split_with_sizes|chunk|unbind|_unsafe_view|_reshape_alias|movedim|to|item|_local_scalar_dense)$"
 )
-_LINEAR = re.compile(r"delta|gdn|kda|gla|lightning|linear_att|wkv|retention|_fwd_(?:none_)?diag_|_fwd_kv_", re.IGNORECASE)
+_LINEAR = re.compile(
+    r"delta|gdn|kda|gla|lightning|linear_att|wkv|retention|_fwd_(?:none_)?diag_|_fwd_kv_", re.IGNORECASE
+)
 _ADDS = re.compile(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel")
 _PARTING = (NORM, ROUTE, SAMPLE, COMM, EXPERT, COMBINE, MIXER)
 """Classes that no attention has between its two products."""
