@@ -32,10 +32,12 @@ from tests.support.architectures import (
 from tests.support.segment_faults import faults
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.blocks import find_blocks
-from traceanalyzer.segment.roles import block_roles, outer_roles
+from traceanalyzer.segment.outer_roles import StepEvidence, outer_roles
+from traceanalyzer.segment.roles import block_roles
 from traceanalyzer.segment.tokens import encode
 from traceanalyzer.trace import open_traces
 
+SERVING = StepEvidence(serves=True, trains=False, typical_ns=0.0)
 TANH = "void at::native::vectorized_elementwise_kernel<4, at::native::tanh_kernel_cuda(at::TensorIteratorBase&)>()"
 INDUCTOR_NORM = "triton_per_fused_add_native_layer_norm_{}"
 POST = [QKV, FA2, OUT, ADD, LAYER_NORM, UP, GELU, DOWN, ADD, LAYER_NORM]
@@ -99,14 +101,14 @@ def test_a_pooler_is_no_head_and_the_norm_of_the_embedding_is_ahead_of_the_block
     names = TOLD["bert"].names
     tokens, vocabulary = encode(pl.Series(names))
     cut = find_blocks(tokens, vocabulary)
-    outer = outer_roles(tokens, np.full(len(tokens), 100), cut.block_of, vocabulary)
+    outer = outer_roles(tokens, np.full(len(tokens), 100), cut.block_of, vocabulary, SERVING)
     roles = [(names[position], role) for position, role in sorted(outer.items())]
     assert (LAYER_NORM, "norm") in roles
     assert "lm_head" not in outer.values()
     capped = NOT_TOLD["a head whose logits are capped"].names
     tokens, vocabulary = encode(pl.Series(capped))
     cut = find_blocks(tokens, vocabulary)
-    outer = outer_roles(tokens, np.full(len(tokens), 100), cut.block_of, vocabulary)
+    outer = outer_roles(tokens, np.full(len(tokens), 100), cut.block_of, vocabulary, SERVING)
     assert [capped[position] for position, role in outer.items() if role == "lm_head"] == [HEAD]
 
 

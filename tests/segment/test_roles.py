@@ -32,9 +32,11 @@ from tests.support.architectures import (
     step,
 )
 from traceanalyzer.segment.blocks import find_blocks
-from traceanalyzer.segment.roles import block_roles, outer_roles
+from traceanalyzer.segment.outer_roles import StepEvidence, outer_roles
+from traceanalyzer.segment.roles import block_roles
 from traceanalyzer.segment.tokens import encode
 
+SERVING = StepEvidence(serves=True, trains=False, typical_ns=0.0)
 EXPERTS = "router moe_routing moe_routing gate_up activation down moe_gate_up activation moe_down moe_combine"
 ROLES = {
     ("llama", 3): "norm qkv_proj rope kv_write attention attention o_proj norm gate_up activation down",
@@ -147,7 +149,7 @@ def _outer(step: str) -> list[str]:
     names = ARCHITECTURES[step].names
     tokens, vocabulary = encode(pl.Series(names))
     cut = find_blocks(tokens, vocabulary)
-    found = outer_roles(tokens, np.full(len(tokens), 1000), cut.block_of, vocabulary)
+    found = outer_roles(tokens, np.full(len(tokens), 1000), cut.block_of, vocabulary, SERVING)
     assert sorted(found) == np.flatnonzero(cut.block_of < 0).tolist()
     return [f"{found[position]} {names[position]}" for position in sorted(found)]
 
@@ -178,5 +180,5 @@ def test_draft_heads_of_its_size_behind_it_do_not_take_the_place_of_lm_head() ->
     names = pl.Series([*body, UP, SILU, DRAFT_HEAD, ARGMAX])
     tokens, vocabulary = encode(names)
     durations = np.where(names == HEAD, 1000, np.where(names == DRAFT_HEAD, 1010, 100))
-    found = outer_roles(tokens, durations, find_blocks(tokens, vocabulary).block_of, vocabulary)
+    found = outer_roles(tokens, durations, find_blocks(tokens, vocabulary).block_of, vocabulary, SERVING)
     assert [names[position] for position, role in found.items() if role == "lm_head"] == [HEAD]

@@ -116,6 +116,31 @@ class StepLayout:
         product = bisect_left(self.products, stop) - 1
         return max(last, self.products[product]) if product >= 0 and self.products[product] > last else last
 
+    def open_feed_forward(self, low: int) -> int | None:
+        """Return the last kernel of a feed-forward behind the last norm, or None where none shows.
+
+        A trace of layers alone ends so: no final norm follows. What tells it from a model's head is an activation (or
+        experts) between two products of the same pass:
+
+            n qkv M o n up act down add            the residual addition is the last kernel
+            n qkv M o n up act down n lm_head      this one has a final norm
+        """
+        if bisect_right(self.norms, low) >= len(self.norms) or self.feed_forward_end(low, self.length) is not None:
+            return None
+        last_norm = self.norms[-1]
+        stop = self.first_turn(last_norm, self.length)
+        active = [p for p in self.ffn[bisect_left(self.ffn, last_norm) :] if p < stop]
+        products = [p for p in self.gemms[bisect_left(self.gemms, last_norm) :] if p < stop]
+        if not active or not products or products[0] > active[0] or products[-1] < active[0]:
+            return None
+        return self._with_residual(max(products[-1], active[-1]), stop)
+
+    def _with_residual(self, end: int, stop: int) -> int:
+        """The last of the additions that follow a kernel at once."""
+        while end + 1 < stop and (self.vocabulary.adds[self.tokens[end + 1]] or self.classes[end + 1] == VIEW):
+            end += 1
+        return end
+
     def _last_feed_forward(self, low: int, high: int) -> int | None:
         """The last feed-forward kernel before anything that ends the pass (a sampler's activation is none)."""
         turn = bisect_right(self.turns, low)
@@ -266,7 +291,9 @@ def tail_end(layout: StepLayout, anchor_end: int, starts: list[int], ends: list[
         peers.append((start + int(mixing[-1]) + 1 if len(mixing) else start, end))
     if not ends:
         product = bisect_left(layout.products, layout.length) - 1
-        last = layout.feed_forward_end(anchor_end, layout.length)
+        last = layout.open_feed_forward(anchor_end)
+        if last is None:
+            last = layout.feed_forward_end(anchor_end, layout.length)
         if last is None:
             last = layout.products[product] if product >= 0 else anchor_end
         return max(last, anchor_end) + 1

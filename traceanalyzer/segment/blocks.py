@@ -22,6 +22,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
 from traceanalyzer.segment.anchors import Anchor, find_anchors
 from traceanalyzer.segment.block_borders import StepLayout, head_of_norm, tail_end
 from traceanalyzer.segment.confidence import rate
@@ -29,6 +31,7 @@ from traceanalyzer.segment.cut import Cut, cut_from_spans
 from traceanalyzer.segment.post_norm import closing_norms
 from traceanalyzer.segment.repetition import find_repetition
 from traceanalyzer.segment.tokens import IntArray, KernelVocabulary
+from traceanalyzer.segment.training import forward_pass
 
 _MOST_DRAFTS = 16
 """Draft passes after one pass of the model, at most. Chosen, not fitted: deployments draft fewer tokens."""
@@ -41,13 +44,23 @@ _UNCHECKED_COST = 0.5
 
 
 def find_blocks(tokens: IntArray, vocabulary: KernelVocabulary, known: frozenset[int] = frozenset()) -> Cut:
-    """Cut a step's kernels, in order of start, into blocks.
+    """Cut a step's kernels, in order of start, into blocks. A training step has those of its forward pass.
 
     Args:
         tokens: token of each event of the step.
         vocabulary: what the tokens are.
         known: see `find_anchors`.
     """
+    forward = forward_pass(tokens, vocabulary)
+    cut = _find_blocks(tokens[forward], vocabulary, known)
+    if len(cut.block_of) == len(tokens):
+        return cut
+    block_of = np.full(len(tokens), -1, dtype=np.int64)
+    block_of[forward] = cut.block_of
+    return replace(cut, block_of=block_of)
+
+
+def _find_blocks(tokens: IntArray, vocabulary: KernelVocabulary, known: frozenset[int]) -> Cut:
     anchors = find_anchors(tokens, vocabulary, known)
     if not anchors:
         return find_repetition(tokens, vocabulary)
@@ -239,7 +252,10 @@ def _plan_for_one(
 ) -> _Plan:
     """The same for a step with a single block: the final norm is the last one between feed-forward and logits."""
     after, skip = max(last - 1, 0), 0
-    if feed_forward:
+    if feed_forward and layout.open_feed_forward(anchor.end) is not None:
+        # The last norm opens the feed-forward: a layer alone, without a final norm.
+        after = last
+    elif feed_forward:
         end = layout.feed_forward_end(anchor.end, layout.length)
         if end is not None:
             product = bisect_right(layout.gemms, end)

@@ -35,6 +35,7 @@ from traceanalyzer.segment.tokens import (
     IntArray,
     KernelVocabulary,
 )
+from traceanalyzer.segment.training import forward_pass
 
 _SQUASHES = re.compile(r"(?i)tanh|sigmoid|relu|clamp|elu_")
 """Activations that are elementwise kernels like others."""
@@ -89,8 +90,9 @@ def strength(cut: Cut, tokens: IntArray, durations: IntArray, vocabulary: Kernel
         # Attention with a norm may be part of a model that is not understood; without one it is a benchmark's.
         return DOUBTFUL if _most(shapes, _Shape.norms_and_multiplies) else 0.0
     classes = vocabulary.classes[tokens]
-    products = np.isin(classes, _PRODUCTS)
-    covered = float(np.mean(cut.block_of[products] >= 0)) if products.any() else 0.0
+    forward = forward_pass(tokens, vocabulary)
+    products = np.isin(classes[forward], _PRODUCTS)
+    covered = float(np.mean(cut.block_of[forward][products] >= 0)) if products.any() else 0.0
     doubtful = covered < _LEAST_COVERED or _convolved(cut, classes, durations) > _MOST_CONVOLVED
     return DOUBTFUL if doubtful else 1.0
 

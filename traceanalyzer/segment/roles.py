@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceanalyzer.segment.post_norm import has_pooler
+from traceanalyzer.segment.plain_experts import expert_groups, first_choice
 from traceanalyzer.segment.tokens import (
     COMM,
-    EMBED,
     EXPERT,
     GEMM,
     MIXER,
@@ -19,7 +18,6 @@ from traceanalyzer.segment.tokens import (
     OTHER,
     POSITION,
     ROUTE,
-    SAMPLE,
     VIEW,
     ByteArray,
     IntArray,
@@ -27,18 +25,8 @@ from traceanalyzer.segment.tokens import (
 )
 from traceanalyzer.words import ROLES
 
-_WRITES = re.compile(r"scatter|index_put|index_copy|index_fill", re.IGNORECASE)
-"""Index kernels that write somewhere instead of reading."""
-
 _GATES = re.compile(r"(?i)^(?!.*(silu|swish|gelu|top_?k|rout|expert|moe)).*sigmoid")
 """Elementwise kernels that squash what gates a tensor, and are not the activation of a feed-forward."""
-
-_LIKE_THE_LONGEST = 0.7
-"""Share of the longest product's time from which one may be lm_head: draft heads after it are of about its size.
-Chosen, not fitted."""
-
-_NORM_REACH = 16
-"""Kernels to either side of a norm's heart that may be pieces of it. Chosen, not fitted."""
 
 _CODES: dict[str, int] = {role: code for code, role in enumerate(ROLES)}
 
@@ -145,7 +133,7 @@ def _feed_forward(block: _Block, products: list[int], vocabulary: KernelVocabula
     products = [p for p in products if block.roles[p] is None]
     routed = block.at(ROUTE, EXPERT)
     if not routed:
-        _up_and_down(block, products, "gate_up", "down")
+        _plain_feed_forward(block, products, vocabulary)
         return
     router = _router(block, [p for p in products if p < routed[0]], routed[0])
     if router is not None:
@@ -159,6 +147,23 @@ def _feed_forward(block: _Block, products: list[int], vocabulary: KernelVocabula
         _up_and_down(block, products, "gate_up", "down")
     else:
         _up_and_down(block, products, "moe_gate_up", "moe_down")
+
+
+def _plain_feed_forward(block: _Block, products: list[int], vocabulary: KernelVocabulary) -> None:
+    """A feed-forward without kernels made for experts: dense, or experts picked by a sort and multiplied one by one.
+
+    kernel  mm      softmax      topk         index  mm           silu        mm        index_add
+    role    router  moe_routing  moe_routing  other  moe_gate_up  activation  moe_down  other
+    """
+    choice = first_choice(products, block.tokens, vocabulary)
+    if choice is None:
+        _up_and_down(block, products, "gate_up", "down")
+        return
+    ahead = [p for p in products if p < choice]
+    _up_and_down(block, ahead[:-1], "gate_up", "down")
+    block.roles[ahead[-1]] = "router"
+    for group in expert_groups([p for p in products if p > choice], block.classes):
+        _up_and_down(block, group, "moe_gate_up", "moe_down")
 
 
 def _shared_gate(block: _Block, products: list[int], vocabulary: KernelVocabulary) -> int | None:
@@ -265,7 +270,8 @@ def _between_products(block: _Block, vocabulary: KernelVocabulary) -> None:
     """What computes between gate_up and down is the activation, what sorts between router and experts routes."""
     for start, end, role in _stretches(block.roles):
         for p in range(start + 1, end):
-            sorting = role == "activation" or vocabulary.sorts[block.tokens[p]]
+            token = block.tokens[p]
+            sorting = role == "activation" or vocabulary.sorts[token] or vocabulary.softmax[token]
             if block.classes[p] == OTHER and sorting:
                 block.propose(p, role)
 
@@ -279,98 +285,3 @@ def _stretches(roles: list[str | None]) -> list[tuple[int, int, str]]:
         expert = next((p for p, role in enumerate(roles) if role == "moe_gate_up" and p > router), router)
         stretches.append((router, expert, "moe_routing"))
     return stretches
-
-
-def outer_roles(
-    tokens: IntArray, durations: IntArray, block_of: IntArray, vocabulary: KernelVocabulary
-) -> dict[int, str]:
-    """Return the role of each kernel of a step that is in no block, by its position.
-
-    A gather before a pass through the model is the embedding. After one, the longest matrix product is lm_head
-    and what computes after it the sampler. Between two passes (verification and drafts) one ends and the next
-    begins; without sampling in between, the first was not a pass of its own (a vision tower). In a step without
-    blocks only names tell.
-    """
-    if block_of.max(initial=-1) < 0:
-        return {position: vocabulary.roles[token] or "other" for position, token in enumerate(tokens.tolist())}
-    roles: dict[int, str] = {}
-    runs = _outside(block_of)
-    # Each run [kernels] lies between two blocks or at an end of the step; sampling parts what follows one pass from
-    # what precedes the next.
-    for number, part in enumerate(runs):
-        sampling = np.flatnonzero(vocabulary.classes[tokens[part]] == SAMPLE)
-        last = int(sampling[-1]) + 1 if len(sampling) else 0
-        turn = 0 if number == 0 else len(part) if number == len(runs) - 1 else last
-        behind, ahead = part[:turn], part[turn:]
-        roles.update(zip(behind.tolist(), _behind(tokens[behind], durations[behind], vocabulary), strict=True))
-        roles.update(zip(ahead.tolist(), _ahead(tokens[ahead], vocabulary), strict=True))
-    return roles
-
-
-def _outside(block_of: IntArray) -> list[IntArray]:
-    """Positions before the first block, between each two, and after the last one; those inside of one come last."""
-    outside = np.flatnonzero(block_of < 0)
-    count = int(block_of.max()) + 1
-    placed = np.flatnonzero(block_of >= 0)
-    first, last = np.full(count, len(block_of)), np.zeros(count, dtype=np.int64)
-    np.minimum.at(first, block_of[placed], placed)
-    np.maximum.at(last, block_of[placed], placed)
-    begun, ended = (np.searchsorted(np.sort(edge), outside) for edge in (first, last))
-    run = np.where(begun == ended, ended, count)
-    return [outside[run == number] for number in range(count + 1) if number in (0, count) or (run == number).any()]
-
-
-def _ahead(tokens: IntArray, vocabulary: KernelVocabulary) -> list[str]:
-    """Roles before a pass: its last gather is the embedding, and so are others by the same kernel."""
-    roles = [vocabulary.roles[token] for token in tokens.tolist()]
-    gathers = np.flatnonzero(vocabulary.classes[tokens] == EMBED)
-    reads = [not _WRITES.search(vocabulary.names[token]) for token in tokens[gathers].tolist()]
-    gathers = gathers[np.array(reads, dtype=np.bool_)]
-    if len(gathers) and "embedding" not in roles:
-        for position in gathers[tokens[gathers] == tokens[gathers[-1]]].tolist():
-            roles[position] = "embedding"
-    return [role or "other" for role in roles]
-
-
-def _behind(tokens: IntArray, durations: IntArray, vocabulary: KernelVocabulary) -> list[str]:
-    """Roles after a pass: its longest product is lm_head, what computes after that the sampler.
-
-    Args:
-        tokens, durations: token and ns of each kernel, [kernels].
-        vocabulary: what the tokens are.
-    """
-    classes = vocabulary.classes[tokens]
-    head = _lm_head(tokens, durations, vocabulary)
-    roles: list[str] = []
-    for position, token in enumerate(tokens.tolist()):
-        if position == head:
-            role = "lm_head"
-        elif classes[position] == EMBED:
-            role = "copy"
-        else:
-            role = vocabulary.roles[token] or _unnamed_after(position, head, tokens, vocabulary)
-        roles.append(role)
-    return roles
-
-
-def _lm_head(tokens: IntArray, durations: IntArray, vocabulary: KernelVocabulary) -> int:
-    """Position of lm_head: the first product of about the longest one's time; -1 where there is none."""
-    classes = vocabulary.classes[tokens]
-    products = np.flatnonzero(classes == GEMM)
-    if not len(products) or (SAMPLE not in classes and has_pooler(tokens, vocabulary)):
-        return -1
-    times = durations[products]
-    return int(products[(times >= _LIKE_THE_LONGEST * times.max()).argmax()])
-
-
-def _unnamed_after(position: int, head: int, tokens: IntArray, vocabulary: KernelVocabulary) -> str:
-    """Role of a kernel after a pass that its name does not tell: a piece of the final norm, or of the sampler."""
-    may_norm = vocabulary.bare_norm[tokens[position]] or position < head
-    if may_norm and _near_norm(position, tokens, vocabulary):
-        return "norm"
-    return "sampler" if position > head >= 0 else "other"
-
-
-def _near_norm(position: int, tokens: IntArray, vocabulary: KernelVocabulary) -> bool:
-    near = tokens[max(position - _NORM_REACH, 0) : position + _NORM_REACH + 1]
-    return bool(vocabulary.bare_norm[near].any())

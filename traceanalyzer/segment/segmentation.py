@@ -22,9 +22,10 @@ from traceanalyzer.segment.evidence import DOUBTFUL, strength, weigh, with_stren
 from traceanalyzer.segment.host_signs import read_host_events
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
+from traceanalyzer.segment.outer_roles import outer_roles, step_evidence
 from traceanalyzer.segment.phases import PhaseView, infer_phases
 from traceanalyzer.segment.recorded_work import BLOCKLESS, after_phases, read_workload, with_phases
-from traceanalyzer.segment.roles import block_roles, outer_roles, role_codes
+from traceanalyzer.segment.roles import block_roles, role_codes
 from traceanalyzer.segment.segment_frames import PlacedStep, StepContent, assemble
 from traceanalyzer.segment.segmentation_result import Segmentation
 from traceanalyzer.segment.side_streams import without_side_streams
@@ -56,6 +57,7 @@ from traceanalyzer.trace import Trace
 from traceanalyzer.wording import plural
 
 _COMPUTING = (GEMM, EXPERT, MIXER, NORM)
+_OUTPUT = int(role_codes(["o_proj"])[0])
 _CACHE: WeakKeyDictionary[Trace, Segmentation] = WeakKeyDictionary()
 
 
@@ -320,7 +322,10 @@ class _Cutter:
             if key not in memo:
                 memo[key] = role_codes(block_roles(block, self.vocabulary))
             roles[order[bounds[number] : bounds[number + 1]]] = memo[key]
-        outer = outer_roles(own, durations, cut.block_of, self.vocabulary)
+        evidence = step_evidence(
+            own, durations, roles == _OUTPUT, self.vocabulary, marked=step.source in ("vllm", "sglang")
+        )
+        outer = outer_roles(own, durations, cut.block_of, self.vocabulary, evidence)
         roles[list(outer)] = role_codes(list(outer.values()))
         variants = tuple(labels(step.phase, key) for key in apart.keys)
         return StepContent(roles, apart.kinds, variants, apart.period)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from traceanalyzer.segment.plain_experts import is_plain_mixture
 from traceanalyzer.segment.tokens import COMBINE, EXPERT, MIXER, ROUTE, BoolArray, IntArray, KernelVocabulary
 
 Content: TypeAlias = "tuple[tuple[int, int], ...]"
@@ -100,7 +101,7 @@ def _mixer(block: IntArray, vocabulary: KernelVocabulary) -> str | None:
 
 def _feed_forward(block: IntArray, vocabulary: KernelVocabulary) -> str | None:
     classes = vocabulary.classes[block]
-    if _ROUTED[classes].any():
+    if _ROUTED[classes].any() or is_plain_mixture(block, vocabulary):
         return "moe"
     return "dense" if vocabulary.activates[block].any() else None
 
