@@ -22,8 +22,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-import numpy as np
-
 from traceanalyzer.segment.anchors import Anchor, find_anchors
 from traceanalyzer.segment.block_borders import StepLayout, head_of_norm, tail_end
 from traceanalyzer.segment.confidence import rate
@@ -31,7 +29,6 @@ from traceanalyzer.segment.cut import Cut, cut_from_spans
 from traceanalyzer.segment.post_norm import closing_norms
 from traceanalyzer.segment.repetition import find_repetition
 from traceanalyzer.segment.tokens import IntArray, KernelVocabulary
-from traceanalyzer.segment.training import forward_pass
 
 _MOST_DRAFTS = 16
 """Draft passes after one pass of the model, at most. Chosen, not fitted: deployments draft fewer tokens."""
@@ -44,23 +41,13 @@ _UNCHECKED_COST = 0.5
 
 
 def find_blocks(tokens: IntArray, vocabulary: KernelVocabulary, known: frozenset[int] = frozenset()) -> Cut:
-    """Cut a step's kernels, in order of start, into blocks. A training step has those of its forward pass.
+    """Cut a step's kernels, in order of start, into blocks.
 
     Args:
         tokens: token of each event of the step.
         vocabulary: what the tokens are.
         known: see `find_anchors`.
     """
-    forward = forward_pass(tokens, vocabulary)
-    cut = _find_blocks(tokens[forward], vocabulary, known)
-    if len(cut.block_of) == len(tokens):
-        return cut
-    block_of = np.full(len(tokens), -1, dtype=np.int64)
-    block_of[forward] = cut.block_of
-    return replace(cut, block_of=block_of)
-
-
-def _find_blocks(tokens: IntArray, vocabulary: KernelVocabulary, known: frozenset[int]) -> Cut:
     anchors = find_anchors(tokens, vocabulary, known)
     if not anchors:
         return find_repetition(tokens, vocabulary)

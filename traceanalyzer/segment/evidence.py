@@ -20,6 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from traceanalyzer.segment.confidence import in_a_trace
 from traceanalyzer.segment.cut import Cut, no_blocks
 from traceanalyzer.segment.tokens import (
     COMM,
@@ -35,7 +36,6 @@ from traceanalyzer.segment.tokens import (
     IntArray,
     KernelVocabulary,
 )
-from traceanalyzer.segment.training import forward_pass
 
 _SQUASHES = re.compile(r"(?i)tanh|sigmoid|relu|clamp|elu_")
 """Activations that are elementwise kernels like others."""
@@ -78,6 +78,15 @@ def with_strength(cut: Cut, chance: float) -> Cut:
     return replace(cut, confidence=round(confidence, 5))
 
 
+def in_a_trace_with(cut: Cut, chance: float) -> Cut:
+    """Return the blocks of a sequence with their confidence as part of a trace.
+
+    `in_a_trace` is fitted to transformers, so it lifts the doubt about borders only. The chance that they are a
+    transformer's comes on top.
+    """
+    return with_strength(replace(cut, confidence=in_a_trace(cut.confidence)), chance)
+
+
 def strength(cut: Cut, tokens: IntArray, durations: IntArray, vocabulary: KernelVocabulary) -> float:
     """Return the chance that blocks are a transformer's; 0 where nothing speaks for it. See `weigh`."""
     if not cut.count:
@@ -90,9 +99,8 @@ def strength(cut: Cut, tokens: IntArray, durations: IntArray, vocabulary: Kernel
         # Attention with a norm may be part of a model that is not understood; without one it is a benchmark's.
         return DOUBTFUL if _most(shapes, _Shape.norms_and_multiplies) else 0.0
     classes = vocabulary.classes[tokens]
-    forward = forward_pass(tokens, vocabulary)
-    products = np.isin(classes[forward], _PRODUCTS)
-    covered = float(np.mean(cut.block_of[forward][products] >= 0)) if products.any() else 0.0
+    products = np.isin(classes, _PRODUCTS)
+    covered = float(np.mean(cut.block_of[products] >= 0)) if products.any() else 0.0
     doubtful = covered < _LEAST_COVERED or _convolved(cut, classes, durations) > _MOST_CONVOLVED
     return DOUBTFUL if doubtful else 1.0
 

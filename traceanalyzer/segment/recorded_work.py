@@ -60,8 +60,8 @@ themselves tell."""
 _PHASE_CERTAINTY = 0.9
 """Confidence in a phase that follows from the workload. Chosen, not fitted: right on all 12 public recordings."""
 
-BLOCKLESS: tuple[WorkloadKind, ...] = ("training", "graph_capture", "other")
-"""Workloads whose steps are not cut into blocks: forward and backward pass mixed, a graph that never ran, no mixer."""
+BLOCKLESS: tuple[WorkloadKind, ...] = ("training", "graph_capture")
+"""Workloads whose steps are not cut into blocks: forward and backward pass mixed, a graph that never ran."""
 
 EXPECTED: tuple[WorkloadKind, ...] = ("llm_serving", "llm")
 """What the toolkit is made for: nothing needs to be said of it."""

@@ -15,10 +15,9 @@ from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import segmentation_cache
 from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
-from traceanalyzer.segment.confidence import in_a_trace
 from traceanalyzer.segment.consensus import consult
 from traceanalyzer.segment.cut import Cut, no_blocks
-from traceanalyzer.segment.evidence import DOUBTFUL, strength, weigh, with_strength
+from traceanalyzer.segment.evidence import DOUBTFUL, in_a_trace_with, strength, weigh
 from traceanalyzer.segment.host_signs import read_host_events
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
@@ -236,7 +235,7 @@ class _Cutter:
         whole = [replace(peer, cut=cut) for peer, cut in zip(distinct.values(), settled, strict=True)]
         known: dict[bytes, Cut] = {key: peer.cut for key, peer in zip(distinct, whole, strict=True)}
         strengths = self._strengths(steps, keys, known)
-        shown = {key: _in_a_trace(known[key], chance) for key, chance in strengths.items()}
+        shown = {key: in_a_trace_with(known[key], chance) for key, chance in strengths.items()}
         strongest = max(strengths.values(), default=0.0)
         solved: list[Cut] = []
         for step, chain, key in zip(steps, own_chains, keys, strict=True):
@@ -278,9 +277,9 @@ class _Cutter:
         own = self.tokens[step.events]
         cut = truncate(own, self._group(step, chain), whole)
         if cut is not None:
-            return _in_a_trace(cut, strongest)
+            return in_a_trace_with(cut, strongest)
         cut = self._cut(own, chain)
-        return _in_a_trace(cut, strength(cut, own, self._durations(step), self.vocabulary))
+        return in_a_trace_with(cut, strength(cut, own, self._durations(step), self.vocabulary))
 
     def _durations(self, step: StepEvents) -> IntArray:
         """Durations of a step's events, ns."""
@@ -355,15 +354,6 @@ class _Cutter:
                 )
             )
         return warnings
-
-
-def _in_a_trace(cut: Cut, chance: float) -> Cut:
-    """The blocks with their confidence as part of a trace.
-
-    `in_a_trace` is fitted to transformers, so it lifts the doubt about borders only. The chance that they are a
-    transformer's comes on top.
-    """
-    return with_strength(replace(cut, confidence=in_a_trace(cut.confidence)), chance)
 
 
 def _members(cut: Cut) -> tuple[IntArray, list[int]]:
