@@ -182,3 +182,55 @@ def test_draft_heads_of_its_size_behind_it_do_not_take_the_place_of_lm_head() ->
     durations = np.where(names == HEAD, 1000, np.where(names == DRAFT_HEAD, 1010, 100))
     found = outer_roles(tokens, durations, find_blocks(tokens, vocabulary).block_of, vocabulary, SERVING)
     assert [names[position] for position, role in found.items() if role == "lm_head"] == [HEAD]
+
+
+BLOCK = [RMS, QKV, FA3, OUT, RMS, UP, SILU, DOWN]
+TOPK_SORT = "void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)"
+ROUTER_SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 3, false, false>(float*, int)"
+GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)"
+INDEX_ADD = "void at::native::indexFuncLargeIndex<float, long, unsigned int, 2, 2, -2, true>(float*, float*, long)"
+
+
+def _after_blocks(behind: list[str], us: dict[str, float], *, serves: bool) -> list[str]:
+    """Return the roles of what follows four blocks."""
+    names = [*BLOCK * 4, RMS, *behind]
+    tokens, vocabulary = encode(pl.Series(names))
+    durations = np.array([int(1000 * us.get(name, 10.0)) for name in names], dtype=np.int64)
+    evidence = StepEvidence(serves=serves, trains=False, typical_ns=10_000.0)
+    block_of = find_blocks(tokens, vocabulary).block_of
+    roles = outer_roles(tokens, durations, block_of, vocabulary, evidence)
+    return [roles[position] for position in range(len(names) - len(behind), len(names))]
+
+
+def test_a_product_much_wider_than_the_model_is_its_head() -> None:
+    assert _after_blocks([HEAD, ARGMAX], {HEAD: 200.0}, serves=False) == ["lm_head", "sampler"]
+
+
+def test_a_classifier_is_no_head_and_its_copy_no_sampler() -> None:
+    assert _after_blocks([HEAD, ADD], {HEAD: 4.0}, serves=False) == ["other", "other"]
+    assert _after_blocks([HEAD, ARGMAX], {HEAD: 4.0}, serves=False) == ["other", "other"]
+
+
+def test_the_head_on_the_last_tokens_of_a_prompt_is_one_though_it_is_short() -> None:
+    assert _after_blocks([HEAD, ARGMAX], {HEAD: 4.0}, serves=True) == ["lm_head", "sampler"]
+
+
+def test_what_follows_a_head_samples_only_where_something_picks_a_token() -> None:
+    assert _after_blocks([HEAD, ADD], {HEAD: 200.0}, serves=True) == ["lm_head", "other"]
+    assert _after_blocks([HEAD, ADD, ARGMAX], {HEAD: 200.0}, serves=True) == ["lm_head", "sampler", "sampler"]
+
+
+def test_no_product_after_convolutions_is_a_head() -> None:
+    convolution = "ampere_scudnn_128x64_relu_xregs_large_nn_v1"
+    assert _after_blocks([convolution, HEAD], {HEAD: 200.0}, serves=False) == ["other", "other"]
+
+
+@pytest.mark.parametrize("routing", [[ROUTER_SOFTMAX, TOPK_SORT], [TOPK_SORT, ROUTER_SOFTMAX]])
+def test_experts_in_a_loop_after_attention_are_told_apart_from_it(routing: list[str]) -> None:
+    expert = [GATHER, UP, SILU, UP, MUL, DOWN, INDEX_ADD]
+    names = [RMS, QKV, FA3, OUT, RMS, ROUTER, *routing, *expert, *expert]
+    tokens, vocabulary = encode(pl.Series(names))
+    roles = block_roles(tokens, vocabulary)
+    assert roles[:8] == ["norm", "qkv_proj", "attention", "o_proj", "norm", "router", "moe_routing", "moe_routing"]
+    products = [role for name, role in zip(names[8:], roles[8:], strict=True) if name in (UP, DOWN)]
+    assert products == ["moe_gate_up", "moe_gate_up", "moe_down"] * 2

@@ -13,7 +13,7 @@ import numpy as np
 
 from traceanalyzer.segment.tokens import IntArray
 
-_IN_A_TRACE = ((0.0, 0.0), (0.15, 0.3), (0.3, 0.7), (0.45, 0.93), (0.6, 0.975), (0.8, 0.985), (1.0, 0.995))
+_IN_A_TRACE = ((0.0, 0.0), (0.15, 0.3), (0.3, 0.7), (0.45, 0.97), (0.6, 0.985), (0.8, 0.99), (1.0, 0.998))
 """Rating and share of generated traces whose blocks are right at it; see `in_a_trace`."""
 _COMPARED = 16
 """Blocks without an equal that are compared with others, at most: bounds the work. Chosen, not fitted."""
@@ -73,8 +73,9 @@ def in_a_trace(rating: float) -> float:
     """Turn the rating of a sequence into the confidence of a step of a trace, both 0 to 1.
 
     Straight lines between points, always rising, so that the order of steps stays. The points from a rating of 0.45 up
-    follow the shares that were right among whole traces from the generator, with the troubles of `random_specs`, made
-    for this alone. Lower ratings were too rare there to fit (one trace in forty; most of these were right) and are kept
+    follow the shares that were right among whole traces from the generator, with the troubles of `random_specs`
+    (bench/results/segmentation.json). They say how far borders hold in a transformer; whether it is one, `evidence`
+    says. Lower ratings were too rare there to fit (one trace in forty; most of these were right) and are kept
     low by choice: such signs may as well mean a kind of model that no rule knows.
     """
     ratings, shares = zip(*_IN_A_TRACE, strict=True)

@@ -39,7 +39,7 @@ from traceanalyzer.segment.tokens import (
 
 _SQUASHES = re.compile(r"(?i)tanh|sigmoid|relu|clamp|elu_")
 """Activations that are elementwise kernels like others."""
-DOUBTFUL = 0.1
+DOUBTFUL = 0.05
 """Most that blocks may claim which are probably none of a transformer. Of the families in `synthetic.negatives.FITTED`,
 none of the blocks shown for such signs are right; a transformer that fuses its norms away shows the same ones."""
 _MOST_BLOCKS = 0.5
@@ -49,6 +49,8 @@ _LEAST_COVERED = 0.5
 """Share of the step's matrix products that must lie in blocks. As above."""
 _MOST_CONVOLVED = 0.25
 """Share of the time from the first block to the last that convolutions may take. As above."""
+_CARRIED_BY_CONVOLUTIONS = 0.5
+"""The same from which there are no blocks at all: a network of convolutions that attends somewhere. As above."""
 _UNKNOWN_MIXER = 0.6
 """Factor where norms, projections and feed-forward are a transformer's, and the attention's name is unknown: share of
 such generated models (attention renamed) that come out exactly right. As above."""
@@ -101,8 +103,10 @@ def strength(cut: Cut, tokens: IntArray, durations: IntArray, vocabulary: Kernel
     classes = vocabulary.classes[tokens]
     products = np.isin(classes, _PRODUCTS)
     covered = float(np.mean(cut.block_of[products] >= 0)) if products.any() else 0.0
-    doubtful = covered < _LEAST_COVERED or _convolved(cut, classes, durations) > _MOST_CONVOLVED
-    return DOUBTFUL if doubtful else 1.0
+    convolved = _convolved(cut, classes, durations)
+    if convolved > _CARRIED_BY_CONVOLUTIONS:
+        return 0.0
+    return DOUBTFUL if covered < _LEAST_COVERED or convolved > _MOST_CONVOLVED else 1.0
 
 
 def _without_mixer(shapes: Mapping[_Shape, int]) -> float:

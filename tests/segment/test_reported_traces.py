@@ -1,0 +1,105 @@
+"""Traces that users reported: a layer alone, experts alone, images after blocks, networks without a transformer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.support.places import REPORTS, SHARED
+from traceanalyzer.segment import Segmentation, segment
+from traceanalyzer.trace import open_traces
+
+OTHERS = SHARED / "traces" / "others"
+WITHOUT = ("kineto_resnet", "ddp_resnet18_mi300", "hta_alexnet", "hta_dlrm_neg", "gemm_01_mi300")
+ENCODERS = {"vit_mi300": 12, "bertsmall_mi300": 4, "timesformer_mi300": 12, "owlv2_mi300": 180}
+
+
+def of(path: Path) -> Segmentation:
+    """Segment a trace anew."""
+    return segment(open_traces(path, cache=False).traces[0])
+
+
+def of_others(name: str) -> Segmentation:
+    """Segment a recording of others; skipped where it is not beside the repository."""
+    path = OTHERS / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip("the recordings of others are not here")
+    return of(path)
+
+
+def roles(found: Segmentation) -> dict[str, tuple[int, float]]:
+    """Return of each role how many kernels play it and their time in µs."""
+    summed = found.events.filter("is_kernel").group_by("role").agg(pl.len(), us=pl.col("dur_ns").sum() / 1000)
+    return {role: (count, us) for role, count, us in summed.iter_rows()}
+
+
+def highest(found: Segmentation) -> float:
+    """Return the highest confidence in blocks, 0 without any."""
+    confidence = found.steps["confidence"].max()
+    return 0.0 if confidence is None else float(confidence)  # type: ignore[arg-type]
+
+
+def check_layer(found: Segmentation) -> None:
+    """A layer alone is one block with its feed-forward, and there is nothing else."""
+    assert found.blocks["kernels"].to_list() == [12]
+    own = roles(found)
+    assert own["gate_up"] == (2, pytest.approx(3749, abs=1))
+    assert own["down"] == (1, pytest.approx(2034, abs=1))
+    assert not {"lm_head", "sampler"} & set(own)
+
+
+def check_experts(found: Segmentation) -> None:
+    """Experts in plain PyTorch are told by what sorts; nothing attends."""
+    own = roles(found)
+    counts = {role: own[role][0] for role in ("router", "moe_routing", "moe_gate_up", "moe_down")}
+    assert counts == {"router": 3, "moe_routing": 9, "moe_gate_up": 3, "moe_down": 3}
+    assert not {"attention", "qkv_proj", "o_proj", "gate_up", "down", "lm_head"} & set(own)
+    assert set(found.blocks["kind"].to_list()) == {"moe"}
+    assert highest(found) < 0.3
+
+
+def test_a_layer_alone_is_one_block_with_its_feed_forward() -> None:
+    check_layer(of(REPORTS / "traces" / "single_layer.json.gz"))
+
+
+def test_a_compiled_layer_alone_is_one_block_with_its_feed_forward() -> None:
+    check_layer(of_others("compile_triton_mi300"))
+
+
+def test_a_mixture_of_experts_in_plain_pytorch_has_its_roles() -> None:
+    check_experts(of(REPORTS / "traces" / "plain_moe_layer_only.json.gz"))
+
+
+def test_a_recorded_mixture_of_experts_in_plain_pytorch_has_its_roles() -> None:
+    check_experts(of_others("moe02_nv"))
+
+
+def test_convolutions_after_blocks_are_neither_head_nor_sampler() -> None:
+    found = of(REPORTS / "traces" / "diffusion_vae_after_blocks.json.gz")
+    assert len(found.blocks) == 12
+    assert not {"lm_head", "sampler"} & set(roles(found))
+
+
+def test_a_network_of_convolutions_has_no_blocks() -> None:
+    found = of(REPORTS / "traces" / "conv_net_no_transformer.json.gz")
+    assert highest(found) <= 0.3
+    assert not {"lm_head", "sampler", "gate_up", "down"} & set(roles(found))
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_a_recording_without_a_transformer_has_no_blocks(name: str) -> None:
+    found = of_others(name)
+    assert highest(found) <= 0.3
+    assert not {"lm_head", "sampler", "gate_up", "attention"} & set(roles(found))
+
+
+@pytest.mark.parametrize(("name", "blocks"), ENCODERS.items())
+def test_a_recorded_encoder_has_its_layers(name: str, blocks: int) -> None:
+    found = of_others(name)
+    assert found.steps["blocks"].sum() == blocks
+    assert highest(found) > 0.9
+    # BERT's head of masked tokens is as wide as its vocabulary; a classifier and what copies its result are neither.
+    assert ("lm_head" in roles(found)) == (name == "bertsmall_mi300")
+    assert "sampler" not in roles(found)
