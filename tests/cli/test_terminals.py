@@ -63,8 +63,10 @@ def test_what_the_system_refuses_is_one_line_with_the_file() -> None:
 
 def test_a_phase_that_does_not_occur_is_said_with_those_that_do(trace) -> None:
     result = CliRunner().invoke(cli, ["hotspots", str(trace), "--phase", "prefill", "--no-cache"])
-    assert result.exit_code == 0
-    assert result.stdout.splitlines() == ["no complete prefill step; complete steps are 3 decode"]
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    told = "has no complete prefill step; it has 3 complete steps: 3 decode. Use --phase decode"
+    assert result.stderr.splitlines() == [f"Error: {trace}: {told}"]
 
 
 def test_a_mean_over_different_phases_says_so() -> None:

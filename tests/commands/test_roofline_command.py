@@ -117,7 +117,6 @@ def test_names_in_a_plot_are_harmless(tmp_path: Path, name: str) -> None:
         (["--plot", "roofline.txt"], "--plot writes .png"),
         (["--assume", "moe_down"], "role=share"),
         (["--assume", "moe_down=0.8"], "not among the rows"),
-        (["--phase", "prefill"], "no complete prefill step"),
         (["--step", "4"], "no step 4"),
         (["--json", "--csv"], "exclude each other"),
     ],

@@ -222,7 +222,6 @@ def test_wrong_words_are_usage_errors(samples: Path) -> None:
     for words, told in (
         (("--model", "no-such-model"), "no-such-model"),
         (("--gpu", "no-such-gpu"), "no-such-gpu"),
-        (("--phase", "prefill"), "no complete prefill step"),
         (("--tp", "7"), "tp = 7"),
     ):
         result = CliRunner().invoke(cli, ["tune", "plan", path, "--no-cache", *words])

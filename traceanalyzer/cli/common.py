@@ -210,6 +210,22 @@ def refuse_both(as_json: bool, as_csv: bool) -> None:
         raise click.UsageError("--json and --csv exclude each other")
 
 
+def require_phase(trace: Trace, phase: str | None) -> None:
+    """Stop, with status 1, where no complete step of a trace has the phase that --phase asks for.
+
+    Raises:
+        TraceError: it says which steps there are, and what to do.
+    """
+    if phase is None:
+        return
+    from traceanalyzer.problems import TraceError
+    from traceanalyzer.segment.selection import lacking_phase
+
+    lacking = lacking_phase(trace, phase)
+    if lacking is not None:
+        raise TraceError(trace.metadata.source.path, lacking)
+
+
 def refuse_other_phase(trace: Trace, step: int | None, phase: str | None) -> None:
     """Stop with a usage error where --step names a step of another phase than --phase."""
     if step is None or phase is None:

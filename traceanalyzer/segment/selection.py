@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from traceanalyzer.segment.segmentation import segment
 from traceanalyzer.trace import Trace
+from traceanalyzer.wording import plural
 from traceanalyzer.words import PHASES
+
+
+def averaged_steps(trace: Trace, phase: str | None = None, step: int | None = None) -> pl.DataFrame:
+    """Return the steps that a mean over steps is of: a step, or complete ones of a phase, or all of these but dummies.
+
+    Raises:
+        ValueError: phase is none of those listed, or the trace has no such step.
+    """
+    if phase is not None and phase not in PHASES:
+        raise ValueError(f"phase must be one of {', '.join(PHASES)}: {phase!r}")
+    steps = segment(trace).steps
+    if step is None:
+        return steps.filter("complete", pl.col("phase") != "dummy" if phase is None else pl.col("phase") == phase)
+    chosen = steps.filter(pl.col("step") == step)
+    if chosen.is_empty():
+        raise ValueError(f"the trace has no step {step}: its steps are 0 to {steps['step'].max()!r}")
+    return chosen
 
 
 def select(trace: Trace, phase: str | None = None, step: int | None = None) -> tuple[pl.DataFrame, int]:
@@ -19,15 +39,8 @@ def select(trace: Trace, phase: str | None = None, step: int | None = None) -> t
     Raises:
         ValueError: phase is none of those listed, or the trace has no such step.
     """
-    if phase is not None and phase not in PHASES:
-        raise ValueError(f"phase must be one of {', '.join(PHASES)}: {phase!r}")
+    averaged = averaged_steps(trace, phase, step)
     cut = segment(trace)
-    wanted = pl.col("phase") != "dummy" if phase is None else pl.col("phase") == phase
-    averaged = cut.steps.filter(pl.col("complete"), wanted)
-    if step is not None:
-        averaged = cut.steps.filter(pl.col("step") == step)
-        if averaged.is_empty():
-            raise ValueError(f"the trace has no step {step}: its steps are 0 to {cut.steps['step'].max()!r}")
     keys = averaged.select("device", "step", in_average=pl.lit(True))
     events = (
         cut.events.select("name", "device", "step", "role", "dur_ns", "thread_block", "is_kernel")
@@ -37,6 +50,37 @@ def select(trace: Trace, phase: str | None = None, step: int | None = None) -> t
     if phase is not None or step is not None:
         events = events.filter("in_average")
     return events, averaged.height
+
+
+def lacking_phase(trace: Trace, phase: str) -> str | None:
+    """Say that a trace has no complete step of a phase, which steps it has and what to do; None where it has one."""
+    steps = segment(trace).steps
+    complete = steps.filter("complete")
+    if (complete["phase"] == phase).any():
+        return None
+    if complete.is_empty():
+        return f"has no complete {phase} step: {plural(steps.height, 'step')}, none of them complete"
+    partial = int((steps["phase"] == phase).sum())
+    cut_off = f" ({plural(partial, phase + ' step')} cut off by the recording)" if partial else ""
+    there = dict(complete.group_by("phase", maintain_order=True).len().iter_rows())
+    counts = f"{plural(complete.height, 'complete step')}: {phase_counts(there)}"
+    return f"has no complete {phase} step{cut_off}; it has {counts}. {_instead(there)}"
+
+
+def phase_counts(there: Mapping[str, int]) -> str:
+    """Write steps by phase, such as ``9 decode, 1 prefill``."""
+    named = ((count, "of unknown phase" if phase == "unknown" else phase) for phase, count in there.items())
+    return ", ".join(f"{count:,} {phase}" for count, phase in named)
+
+
+def _instead(there: Mapping[str, int]) -> str:
+    if "unknown" in there:
+        return (
+            "Leave out --phase to look at all of them, or pick one with --step. Its engine's step markers or shapes "
+            "(record_shapes=True) in the recording would tell their phase"
+        )
+    most = max(there, key=there.__getitem__)
+    return f"Use --phase {most}" if len(there) == 1 else f"Use --phase {most}, or leave it out"
 
 
 def with_num_warps(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:

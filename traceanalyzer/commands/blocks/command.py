@@ -12,6 +12,7 @@ from traceanalyzer.cli.common import (
     open_inputs,
     paths_argument,
     rank_option,
+    require_phase,
     show_warnings,
     step_option,
     warnings_of,
@@ -50,6 +51,8 @@ def blocks(
     opened = open_inputs(paths, no_cache=no_cache)
     traces = opened.traces if rank is None else of_rank(opened, rank)
     ranks = [(trace.rank, segment(trace).only(step=step, phase=phase, device=device)) for trace in traces]
+    if (step, device) == (None, None) and all(cut.steps.is_empty() for _, cut in ranks):
+        require_phase(traces[0], phase)
     if all(cut.steps.is_empty() for _, cut in ranks) and (step, phase, device) != (None, None, None):
         raise click.UsageError("no step fits --step, --phase and --device")
     warnings = [warning for trace in traces for warning in warnings_of(trace)]

@@ -12,6 +12,7 @@ from traceanalyzer.cli.common import (
     phase_option,
     rank_option,
     reads_pipes,
+    require_phase,
     show_warnings,
     warnings_of,
 )
@@ -49,6 +50,8 @@ def diff(
     from traceanalyzer.declare import csv_columns
 
     sides = [open_one([path], rank=rank, no_cache=no_cache) for path in (before, after)]
+    for side in sides:
+        require_phase(side, phase)
     comparison = compare(sides[0], sides[1], phase=phase)
     show_warnings([*warnings_of(sides[0]), *warnings_of(sides[1]), *comparison.warnings])
     answer = view.document(comparison)

@@ -11,8 +11,9 @@ from rich.text import Text
 from traceanalyzer.commands.diff.compute import Diff, change
 from traceanalyzer.commands.diff.result import DiffDocument, DiffRow, DiffSteps
 from traceanalyzer.declare import part_of, rows_of
+from traceanalyzer.segment.selection import phase_counts
 from traceanalyzer.show.terminal import table
-from traceanalyzer.wording import duration_us, percent, signed_us
+from traceanalyzer.wording import duration_us, percent, signed_us, step_of
 
 LEAST_SHOWN_US = 0.0005
 """Changes that would round to 0 ns have no line in the table."""
@@ -32,15 +33,30 @@ def document(comparison: Diff) -> DiffDocument:
     return part_of(DiffDocument, comparison, rows=rows, steps=rows_of(DiffSteps, comparison.matched))
 
 
+def _scope(answer: DiffDocument) -> str:
+    phases = {step.phase for step in answer.steps}
+    return step_of(phases.pop() if len(phases) == 1 else None)
+
+
+def _averaged(answer: DiffDocument) -> Iterator[str]:
+    """Say what a mean over steps of several phases is of."""
+    there: dict[str, int] = {}
+    for step in answer.steps:
+        there[step.phase] = there.get(step.phase, 0) + step.steps_before
+    if len(there) > 1:
+        yield f"a mean over steps of different phases, as often as before: {phase_counts(there)}; --phase compares one"
+
+
 def render(answer: DiffDocument, limit: int, width: int) -> Group:
     """Return the verdict in a sentence, then the changes, largest first; ``limit`` rows, 0 for all."""
     delta = answer.after_step_us - answer.before_step_us
     share = delta / answer.before_step_us if answer.before_step_us else None
+    before, after = duration_us(answer.before_step_us), duration_us(answer.after_step_us)
     heading = (
-        f"{duration_us(answer.before_step_us)} -> {duration_us(answer.after_step_us)} of device time per step "
+        f"{before} -> {after} of device time per {_scope(answer)} "
         f"({signed_us(delta)}, {'+' if delta > 0 else ''}{percent(share)})"
     )
-    told = list(_sentences(answer))[:MOST_SENTENCES]
+    told = [*_averaged(answer), *_sentences(answer)][:MOST_SENTENCES]
     parts: list[Any] = [Text(heading, style="bold"), *(Text(f"  {line}") for line in told), Text()]
     shown = [row for row in answer.rows if abs(row.delta_us) >= LEAST_SHOWN_US][: limit or None]
     # Rows are by size of the change, so that those shown are the first ones.

@@ -12,6 +12,7 @@ from traceanalyzer.cli.common import (
     open_one,
     paths_argument,
     rank_option,
+    require_phase,
     show_warnings,
     tell,
     warnings_of,
@@ -45,6 +46,7 @@ def command_of_format(form: Declared) -> click.Command:
         from traceanalyzer.roofline import RooflineError
 
         trace = open_one(paths, rank=rank, no_cache=no_cache)
+        require_phase(trace, given.phase)
         show_warnings(warnings_of(trace))
         try:
             made = tables_of(trace, tables or DEFAULT, given.request(no_cache=no_cache))

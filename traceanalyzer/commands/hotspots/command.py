@@ -14,6 +14,7 @@ from traceanalyzer.cli.common import (
     phase_option,
     rank_option,
     refuse_other_phase,
+    require_phase,
     show_warnings,
     step_option,
     warnings_of,
@@ -75,6 +76,7 @@ def hotspots(
 
     trace = open_one(paths, rank=rank, no_cache=no_cache)
     refuse_other_phase(trace, step, phase)
+    require_phase(trace, None if step is not None else phase)
     try:
         ranking = rank_kernels(trace, by=by, phase=phase, step=step)
     except ValueError as error:

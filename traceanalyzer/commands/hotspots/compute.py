@@ -12,8 +12,7 @@ from traceanalyzer.declare import columns
 from traceanalyzer.names import parse
 from traceanalyzer.names.kernel_text import dtypes_text, tile_text
 from traceanalyzer.notebook import NotebookView
-from traceanalyzer.segment import segment
-from traceanalyzer.segment.selection import select, with_num_warps
+from traceanalyzer.segment.selection import averaged_steps, select, with_num_warps
 from traceanalyzer.trace import Trace
 from traceanalyzer.words import GROUPINGS
 
@@ -28,7 +27,7 @@ class Hotspots(NotebookView):
         total_ns: sum of the kernels' durations.
         steps: complete steps that ``per_step_ns`` rests on; a step on two devices counts twice.
         phase: the phase looked at; None for the whole trace.
-        phases: complete steps of the whole trace by phase, as (phase, steps) in order of appearance.
+        phases: steps that means over steps are of, by phase, as (phase, steps) in order of appearance.
         on_cpu: whether compute ops of a CPU stand in for kernels.
     """
 
@@ -75,8 +74,8 @@ def rankings(
         .with_columns(pl.col("name").cast(pl.String))
         .sort(["total_ns", "name"], descending=[True, False])
     )
-    whole = segment(trace).steps.filter("complete").group_by("phase", maintain_order=True).agg(steps=pl.len())
-    total, phases, on_cpu = int(kernels["dur_ns"].sum()), tuple(whole.iter_rows()), trace.cpu_only
+    averaged = averaged_steps(trace, phase, step).group_by("phase", maintain_order=True).agg(steps=pl.len())
+    total, phases, on_cpu = int(kernels["dur_ns"].sum()), tuple(averaged.iter_rows()), trace.cpu_only
     return tuple(Hotspots(_rows(kernels, one, steps), copies, total, steps, phase, phases, on_cpu) for one in by)
 
 

@@ -116,6 +116,7 @@ class HotspotsDocument(Document, tag="traceanalyzer/hotspots/1"):
     phase: Annotated[Phase | None, told("Phase looked at.", null="the whole trace")]
     total_us: Annotated[float, told("Sum of the kernels' durations.")]
     steps: Annotated[int, told("Complete steps that per_step_us rests on; a step on two GPUs counts twice.")]
+    steps_by_phase: Annotated[dict[str, int], told("The same steps by phase; per_step_us is a mean over all of them.")]
     rows: Annotated[list[HotspotRow], told("By total time; every kernel is in exactly one.")]
     copies: Annotated[list[HotspotCopy], told("Copies and memsets, which are in no row.")]
     findings: Annotated[list[Finding], told("What to act on; the last one says what to attack.")]

@@ -17,6 +17,7 @@ from traceanalyzer.findings import Finding
 from traceanalyzer.roofline.bounds import Bound
 from traceanalyzer.roofline.triton_cache import CompiledKernel
 from traceanalyzer.segment.opening import only_opening, without_opening
+from traceanalyzer.segment.selection import phase_counts
 from traceanalyzer.show.part_table import part_table
 from traceanalyzer.wording import duration_us, plural, visible
 
@@ -44,6 +45,7 @@ def document(
         HotspotsDocument,
         ranking,
         rows=rows_of_ranking(ranking.rows, compiled, bounds),
+        steps_by_phase=dict(ranking.phases),
         copies=rows_of(HotspotCopy, ranking.copies),
         findings=list(findings),
     )
@@ -88,8 +90,6 @@ def render(answer: HotspotsDocument, ranking: Hotspots, by: str, *, limit: int, 
         width: of the terminal, in characters.
         step: the index of the one step that the ranking is of; None for more.
     """
-    if not answer.rows and answer.phase and not answer.steps:
-        return Group(Text(f"no complete {answer.phase} step; complete steps are {_phases(ranking.phases)}"))
     scope = f"step {step}" if step is not None else f"{answer.phase} steps" if answer.phase else "whole trace"
     bounded = any(row.bound is not None for row in answer.rows)
     parts: list[Any] = [Text(finding.message, style="bold") for finding in only_opening(answer.findings)]
@@ -135,11 +135,6 @@ def _basis(ranking: Hotspots) -> str:
     if not ranking.steps:
         return "n/a, the trace has no complete step"
     mean = f"mean over {plural(ranking.steps, 'complete step')}"
-    counted = [(phase, steps) for phase, steps in ranking.phases if phase != "dummy"]
-    if ranking.phase is None and ranking.steps > 1 and len(counted) > 1:
-        mean += f" of different phases ({_phases(counted)}; --phase shows one)"
+    if len(ranking.phases) > 1:
+        mean += f" of different phases ({phase_counts(dict(ranking.phases))}; --phase shows one)"
     return f"{mean}; partial and dummy steps are left out"
-
-
-def _phases(phases: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{steps:,} {phase}" for phase, steps in phases) or "none"

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import no_cache_option, of_rank, open_inputs, open_one, reads_pipes, show_warnings, tell
+from traceanalyzer.cli.common import (
+    no_cache_option,
+    of_rank,
+    open_inputs,
+    open_one,
+    reads_pipes,
+    require_phase,
+    show_warnings,
+    tell,
+)
 from traceanalyzer.cli.request_options import Given, request_options
 
 if TYPE_CHECKING:
@@ -72,6 +81,7 @@ def report(
 def _view(trace: Trace, request: Request) -> TraceView:
     from traceanalyzer.commands.report.gather import gather_trace
 
+    require_phase(trace, request.phase)
     view = gather_trace(trace, request)
     show_warnings(view.warnings)
     return view

@@ -12,6 +12,7 @@ from traceanalyzer.cli.common import (
     paths_argument,
     rank_option,
     refuse_other_phase,
+    require_phase,
     show_warnings,
     step_option,
     warnings_of,
@@ -62,6 +63,7 @@ def roofline(
         assumptions = [parse_assumption(text) for text in assume]
         trace = open_one(paths, rank=rank, no_cache=no_cache)
         refuse_other_phase(trace, step, given.phase)
+        require_phase(trace, None if step is not None else given.phase)
         analysed = analyse(trace, request)
         assumed = what_if(analysed, assumptions) if assumptions else None
     except RooflineError as error:

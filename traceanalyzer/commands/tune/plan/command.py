@@ -14,6 +14,7 @@ from traceanalyzer.cli.common import (
     open_one,
     paths_argument,
     rank_option,
+    require_phase,
     show_warnings,
     warnings_of,
 )
@@ -49,6 +50,7 @@ def plan(
     request = given.request(no_cache=no_cache)
     try:
         trace = open_one(paths, rank=rank, no_cache=no_cache)
+        require_phase(trace, given.phase)
         planned = make_plan(trace, request, triton_cache)
     except RooflineError as error:
         raise click.UsageError(str(error)) from error
