@@ -31,6 +31,7 @@ from traceanalyzer.segment.side_streams import without_side_streams
 from traceanalyzer.segment.steps import (
     Mark,
     StepEvents,
+    adopt,
     marks_for,
     place_by_threads,
     read_marks,
@@ -126,7 +127,7 @@ class _Cutter:
             threads = set(events["launch_thread"].drop_nulls().unique().to_list())
             steps = place_by_threads(events, marks_for(marks, threads))
             steps, leading = _join_lead(steps, leading, tokens, self.vocabulary)
-            steps = split_unmarked(_adopt(steps, stray), tokens, np.isin(self.vocabulary.classes, _COMPUTING))
+            steps = split_unmarked(adopt(steps, stray), tokens, np.isin(self.vocabulary.classes, _COMPUTING))
             steps = split_last(events, steps, tokens, self.vocabulary)
         if not any(step.label is not None for step in steps):
             where = np.arange(len(events)) if not launched else np.setdiff1d(np.arange(len(events)), leading)
@@ -361,25 +362,6 @@ def _members(cut: Cut) -> tuple[IntArray, list[int]]:
     order = order[int((cut.block_of < 0).sum()) :]
     bounds = np.searchsorted(cut.block_of[order], np.arange(cut.count + 1)).tolist()
     return order, bounds
-
-
-def _adopt(steps: list[StepEvents], stray: IntArray) -> list[StepEvents]:
-    """Give events without a launch to the step of the event before them."""
-    if not len(stray) or not steps:
-        return steps
-    owner: dict[int, list[int]] = {}
-    everything = np.concatenate([step.events for step in steps])
-    numbers = np.concatenate([np.full(len(step.events), i) for i, step in enumerate(steps)])
-    order = np.argsort(everything)
-    before = np.searchsorted(everything[order], stray) - 1
-    for position, at in zip(stray.tolist(), before.tolist(), strict=True):
-        owner.setdefault(int(numbers[order[max(at, 0)]]), []).append(position)
-    return [
-        replace(step, events=np.sort(np.concatenate([step.events, np.array(owner[i], dtype=np.int64)])))
-        if i in owner
-        else step
-        for i, step in enumerate(steps)
-    ]
 
 
 def _join_lead(

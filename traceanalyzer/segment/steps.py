@@ -279,6 +279,25 @@ def unlaunched(events: pl.DataFrame) -> tuple[IntArray, IntArray]:
     return leading, missing[missing > first]
 
 
+def adopt(steps: list[StepEvents], stray: IntArray) -> list[StepEvents]:
+    """Give events without a launch to the step of the event before them."""
+    if not len(stray) or not steps:
+        return steps
+    owner: dict[int, list[int]] = {}
+    everything = np.concatenate([step.events for step in steps])
+    numbers = np.concatenate([np.full(len(step.events), i) for i, step in enumerate(steps)])
+    order = np.argsort(everything)
+    before = np.searchsorted(everything[order], stray) - 1
+    for position, at in zip(stray.tolist(), before.tolist(), strict=True):
+        owner.setdefault(int(numbers[order[max(at, 0)]]), []).append(position)
+    return [
+        replace(step, events=np.sort(np.concatenate([step.events, np.array(owner[i], dtype=np.int64)])))
+        if i in owner
+        else step
+        for i, step in enumerate(steps)
+    ]
+
+
 def split_unmarked(steps: list[StepEvents], tokens: IntArray, computes: BoolArray) -> list[StepEvents]:
     """Split off steps that follow a marked one in its window but lack a marker of their own.
 
