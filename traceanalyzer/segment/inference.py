@@ -13,8 +13,19 @@ import polars as pl
 
 from traceanalyzer.segment.alignment import begins
 from traceanalyzer.segment.anchors import find_anchors
+from traceanalyzer.segment.step_period import periodic_borders
 from traceanalyzer.segment.steps import StepEvents
-from traceanalyzer.segment.tokens import EMBED, MIXER, SAMPLE, IntArray, KernelVocabulary
+from traceanalyzer.segment.tokens import (
+    EMBED,
+    EXPERT,
+    GEMM,
+    MIXER,
+    NORM,
+    SAMPLE,
+    BoolArray,
+    IntArray,
+    KernelVocabulary,
+)
 
 _COMMON = 0.6
 """An index or embedding kernel as frequent as this share of the anchors belongs to the blocks. Chosen, not fitted."""
@@ -43,7 +54,7 @@ def infer_steps(
         return []
     own = tokens[where]
     clock = _host_or_device_clock(events)[where]
-    borders = _borders(own, clock, vocabulary)
+    borders = _borders(own, clock, vocabulary) or periodic_borders(own, _idle(events, where), vocabulary)
     pieces = _with_drafts([piece for piece in np.split(where, borders) if len(piece)], tokens, vocabulary)
     source = _source(events, pieces)
     return _mark_partial([StepEvents(piece, source) for piece in pieces], tokens, vocabulary)
@@ -75,18 +86,31 @@ def _host_or_device_clock(events: pl.DataFrame) -> IntArray:
     return np.asarray(clock, dtype=np.int64)
 
 
+def _idle(events: pl.DataFrame, where: IntArray) -> IntArray:
+    """The device's pause before each event, in ns."""
+    start, dur = events["start_ns"].to_numpy()[where], events["dur_ns"].to_numpy()[where]
+    reached = np.maximum.accumulate(start + dur)
+    return np.concatenate(([0], np.maximum(start[1:] - reached[:-1], 0))).astype(np.int64)
+
+
 def _borders(tokens: IntArray, clock: IntArray, vocabulary: KernelVocabulary) -> list[int]:
     classes = vocabulary.classes[tokens]
     anchors = find_anchors(tokens, vocabulary)
     sampling = np.flatnonzero(classes == SAMPLE).tolist()
     embedding = np.flatnonzero(classes == EMBED).tolist()
     embedding = _passes(tokens, embedding, len(anchors))
+    products = np.flatnonzero((classes == GEMM) | (classes == EXPERT)).tolist()
     gaps = list(pairwise(anchors))
     borders: list[int] = []
     behind: Counter[int] = Counter()
     for one, two in gaps:
         last_sampling = _last_in(sampling, one.end, two.start)
-        from_here = one.end if last_sampling is None else last_sampling
+        from_here = last_sampling
+        if from_here is None:
+            # Rows are gathered for the product to the logits, too: a step begins after the last product of another.
+            last_embedding = _last_in(embedding, one.end, two.start)
+            last_product = None if last_embedding is None else _last_in(products, one.end, last_embedding)
+            from_here = one.end if last_product is None else last_product
         first_embedding = _first_in(embedding, from_here, two.start)
         if last_sampling is None and first_embedding is None:
             continue
@@ -136,21 +160,38 @@ def _with_drafts(pieces: list[IntArray], tokens: IntArray, vocabulary: KernelVoc
     """Join the passes of a draft model to the pass that they follow (speculative decoding).
 
     A step gets its inputs from the host before its first block. A pass without any, much shallower than the one that
-    had them, goes on from what that one left on the GPU. Where no pass has inputs nothing is joined.
+    had them, goes on from what that one left on the GPU. Where no pass has inputs, as many shallow ones must follow
+    every deep one.
     """
     given = np.array([_HOST_INPUT.search(name) is not None for name in vocabulary.names], dtype=np.bool_)
+    depths = [int((vocabulary.classes[tokens[piece]] == MIXER).sum()) for piece in pieces]
+    fed = [_fed(tokens[piece], given, vocabulary) for piece in pieces]
+    if not any(fed):
+        fed = _deep(depths)
     joined: list[list[IntArray]] = []
     depth = 0
-    for piece in pieces:
-        own = tokens[piece]
-        mixers = np.flatnonzero(vocabulary.classes[own] == MIXER)
-        fed = bool(given[own[: mixers[0]] if len(mixers) else own].any())
-        if not fed and 0 < len(mixers) * _SHALLOWER <= depth:
+    for piece, own, inputs in zip(pieces, depths, fed, strict=True):
+        if not inputs and 0 < own * _SHALLOWER <= depth:
             joined[-1].append(piece)
         else:
             joined.append([piece])
-            depth = len(mixers) if fed else 0
+            depth = own if inputs else 0
     return [np.concatenate(parts) for parts in joined]
+
+
+def _fed(own: IntArray, given: BoolArray, vocabulary: KernelVocabulary) -> bool:
+    """Whether a pass gets inputs from the host before its first block."""
+    mixers = np.flatnonzero(vocabulary.classes[own] == MIXER)
+    return bool(given[own[: mixers[0]] if len(mixers) else own].any())
+
+
+def _deep(depths: list[int]) -> list[bool]:
+    """Which passes are the model's, where each is followed by as many much shallower ones; none where they are not."""
+    deep = [depth * _SHALLOWER > max(depths, default=0) for depth in depths]
+    at = [number for number, own in enumerate(deep) if own]
+    apart = set(np.diff(at).tolist()) if len(at) > 1 else {len(depths)}
+    regular = at[:1] == [0] and len(apart) == 1 and apart != {1}
+    return deep if regular else [False] * len(depths)
 
 
 def _source(events: pl.DataFrame, pieces: list[IntArray]) -> str:
@@ -166,12 +207,17 @@ def _source(events: pl.DataFrame, pieces: list[IntArray]) -> str:
 
 
 def _mark_partial(steps: list[StepEvents], tokens: IntArray, vocabulary: KernelVocabulary) -> list[StepEvents]:
-    """A first step that holds only the end of another's sequence began before the recording."""
+    """A first step that holds only the end of another's sequence began before the recording.
+
+    One that lacks only what surrounds a model (the copy of the last step's tokens to the host) is whole.
+    """
     if len(steps) < 2:
         return steps
     first = tokens[steps[0].events]
     for step in steps[1:]:
         other = tokens[step.events]
-        if len(other) > len(first) and np.array_equal(other[len(other) - len(first) :], first):
+        lacking = other[: len(other) - len(first)]
+        computes = np.isin(vocabulary.classes[lacking], (NORM, GEMM, EXPERT, MIXER, EMBED)).any()
+        if len(lacking) and computes and np.array_equal(other[len(lacking) :], first):
             return [replace(steps[0], complete=False), *steps[1:]]
     return steps
