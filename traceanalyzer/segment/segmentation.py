@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,15 +15,14 @@ from traceanalyzer.segment import segmentation_cache
 from traceanalyzer.segment.anchors import serving_tokens
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.consensus import consult
+from traceanalyzer.segment.content import describe
 from traceanalyzer.segment.cut import Cut, no_blocks
 from traceanalyzer.segment.evidence import DOUBTFUL, in_a_trace_with, strength, weigh
 from traceanalyzer.segment.host_signs import read_host_events
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
-from traceanalyzer.segment.outer_roles import outer_roles, step_evidence
 from traceanalyzer.segment.phases import PhaseView, infer_phases
-from traceanalyzer.segment.recorded_work import BLOCKLESS, after_phases, read_workload, with_phases
-from traceanalyzer.segment.roles import block_roles, role_codes
+from traceanalyzer.segment.recorded_work import BLOCKLESS, EXPECTED, after_phases, read_workload, with_phases
 from traceanalyzer.segment.segment_frames import PlacedStep, StepContent, assemble
 from traceanalyzer.segment.segmentation_result import Segmentation
 from traceanalyzer.segment.side_streams import without_side_streams
@@ -46,18 +44,16 @@ from traceanalyzer.segment.tokens import (
     MIXER,
     NORM,
     BoolArray,
-    ByteArray,
     IntArray,
     KernelVocabulary,
     encode,
 )
 from traceanalyzer.segment.truncated import MOST_TRIED, Peer, is_beginning, truncate
-from traceanalyzer.segment.variants import VariantLabels, tell_apart
+from traceanalyzer.segment.variants import VariantLabels
 from traceanalyzer.trace import Trace
 from traceanalyzer.wording import plural
 
 _COMPUTING = (GEMM, EXPERT, MIXER, NORM)
-_OUTPUT = int(role_codes(["o_proj"])[0])
 _CACHE: WeakKeyDictionary[Trace, Segmentation] = WeakKeyDictionary()
 
 
@@ -95,6 +91,7 @@ def cut_up(trace: Trace, *, modules: bool = True) -> Segmentation:
         own = pl.col("device").is_null() if device is None else pl.col("device") == device
         where = np.flatnonzero(events.select(own.fill_null(False)).to_series().to_numpy())
         cutter = _Cutter(events[where], tokens[where], vocabulary, layers, blockless=workload.kind in BLOCKLESS)
+        cutter.generates = workload.kind in EXPECTED
         steps, doubts = cutter.steps(marks)
         warnings.extend(doubts)
         steps = with_phases(infer_phases(steps, PhaseView(cutter.events, cutter.tokens, vocabulary, host)), workload)
@@ -115,6 +112,7 @@ class _Cutter:
     layers: pl.DataFrame | None
     serving: frozenset[int] = frozenset()
     blockless: bool = False
+    generates: bool = True
 
     def steps(self, marks: list[Mark]) -> tuple[list[StepEvents], list[TraceWarning]]:
         """Return the device's steps in order of time."""
@@ -200,7 +198,7 @@ class _Cutter:
         """Cut every step into blocks and give every event its place."""
         steps, beside = without_side_streams(steps, self.events, self.tokens, self.vocabulary)
         solved = [no_blocks(len(step.events)) for step in steps] if self.blockless else self._solve(steps)
-        labels = VariantLabels()
+        labels = VariantLabels(self.generates)
         by_shape: dict[bytes, list[int]] = defaultdict(list)
         for number, (step, cut) in enumerate(zip(steps, solved, strict=True)):
             by_shape[self.tokens[step.events].tobytes() + cut.block_of.tobytes()].append(number)
@@ -307,27 +305,9 @@ class _Cutter:
     def _describe(self, steps: list[StepEvents], numbers: list[int], cut: Cut, labels: VariantLabels) -> StepContent:
         """Return what the steps that share a kernel sequence are made of."""
         step = steps[numbers[0]]
-        own = self.tokens[step.events]
         all_durations = self.events["dur_ns"].to_numpy()
         durations = np.median(np.stack([all_durations[steps[n].events] for n in numbers[:32]]), axis=0).astype(np.int64)
-        order, bounds = _members(cut)
-        blocks = [own[order[a:b]] for a, b in pairwise(bounds)]
-        times = [durations[order[a:b]] for a, b in pairwise(bounds)]
-        apart = tell_apart(blocks, times, self.vocabulary)
-        roles = np.full(len(own), -1, dtype=np.int8)
-        memo: dict[bytes, ByteArray] = {}
-        for number, block in enumerate(blocks):
-            key = block.tobytes()
-            if key not in memo:
-                memo[key] = role_codes(block_roles(block, self.vocabulary))
-            roles[order[bounds[number] : bounds[number + 1]]] = memo[key]
-        evidence = step_evidence(
-            own, durations, roles == _OUTPUT, self.vocabulary, marked=step.source in ("vllm", "sglang")
-        )
-        outer = outer_roles(own, durations, cut.block_of, self.vocabulary, evidence)
-        roles[list(outer)] = role_codes(list(outer.values()))
-        variants = tuple(labels(step.phase, key) for key in apart.keys)
-        return StepContent(roles, apart.kinds, variants, apart.period)
+        return describe(self.tokens[step.events], durations, cut, self.vocabulary, labels, step)
 
     def _warnings(self, steps: list[StepEvents], solved: list[Cut]) -> list[TraceWarning]:
         warnings = []
@@ -354,14 +334,6 @@ class _Cutter:
                 )
             )
         return warnings
-
-
-def _members(cut: Cut) -> tuple[IntArray, list[int]]:
-    """Positions of the events in blocks, block by block, and where each block's begin among them."""
-    order = np.argsort(cut.block_of, kind="stable")
-    order = order[int((cut.block_of < 0).sum()) :]
-    bounds = np.searchsorted(cut.block_of[order], np.arange(cut.count + 1)).tolist()
-    return order, bounds
 
 
 def _join_lead(

@@ -8,6 +8,7 @@ import polars as pl
 
 from traceanalyzer.notebook import NotebookView
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.segment.letters import letters
 from traceanalyzer.segment.recorded_work import RecordedWork
 
 STEP_SCHEMA: dict[str, pl.DataType] = {
@@ -96,4 +97,18 @@ class Segmentation(NotebookView):
             frame.join(chosen, on=keys, how="semi", nulls_equal=True, maintain_order="left")
             for frame in (self.blocks, self.events)
         )
+        blocks = blocks if step is None else relettered(blocks, steps)
         return Segmentation(steps, blocks, events, self.warnings, self.workload)
+
+
+def relettered(blocks: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Return the blocks with their variants named A, B, ... by appearance among the steps given, by phase and depth."""
+    keys, space = ["device", "step"], ["device", "phase", "depth"]
+    placed = blocks.join(
+        steps.select(*keys, "phase", depth="blocks"), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )
+    seen = placed.select(*space, "variant").unique(maintain_order=True)
+    named = seen.with_columns(number=(pl.col("variant").cum_count().over(space) - 1))
+    letter = pl.col("number").map_elements(letters, return_dtype=pl.String)
+    renamed = placed.join(named, on=[*space, "variant"], how="left", nulls_equal=True, maintain_order="left")
+    return renamed.with_columns(variant=letter).select(blocks.columns)

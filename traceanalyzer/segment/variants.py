@@ -8,21 +8,17 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from traceanalyzer.segment.letters import letters
 from traceanalyzer.segment.plain_experts import is_plain_mixture
-from traceanalyzer.segment.tokens import COMBINE, EXPERT, MIXER, ROUTE, BoolArray, IntArray, KernelVocabulary
+from traceanalyzer.segment.reach import Reach, indexes
+from traceanalyzer.segment.tokens import COMBINE, EXPERT, ROUTE, IntArray, KernelVocabulary
 
 Content: TypeAlias = "tuple[tuple[int, int], ...]"
 """Tokens of a block and how often it has each, by token."""
 
 _ROUTED = np.zeros(16, dtype=np.bool_)
 _ROUTED[[EXPERT, ROUTE, COMBINE]] = True
-_APART = 1.25
-"""Least ratio between two populations of attention times. Chosen, not fitted."""
-_SPREAD = 1.6
-"""How much wider the gap between two populations must be than either of them (logarithms of durations).
-Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -34,47 +30,59 @@ class Kinds:
     period: int | None
 
 
-def tell_apart(blocks: list[IntArray], durations: list[IntArray], vocabulary: KernelVocabulary) -> Kinds:
+def tell_apart(
+    blocks: list[IntArray],
+    durations: list[IntArray],
+    vocabulary: KernelVocabulary,
+    *,
+    towers: list[str] | None = None,
+    generates: bool = True,
+) -> Kinds:
     """Group a step's blocks.
 
     Args:
         blocks: tokens of each block.
         durations: ns of each of them, over several steps their median.
+        vocabulary: what the tokens are.
+        towers: of each block the tower it belongs to, in words; None where there is only one.
+        generates: whether they are a language model's; only these alternate between windows and full attention.
     """
     # Blocks of the same kernels in the same order are read once: names[i] is that of block i.
     names = [block.tobytes() for block in blocks]
     distinct = dict(zip(names, blocks, strict=True))
     content_of = _without_strays({name: Counter(block.tolist()) for name, block in distinct.items()}, Counter(names))
-    kinds = _kinds(names, distinct, blocks, durations, vocabulary)
+    kinds = _kinds(names, distinct, vocabulary, Reach(blocks, durations, vocabulary, towers, generates))
     keys = tuple((content_of[name], kind) for name, kind in zip(names, kinds, strict=True))
     return Kinds(keys, kinds, smallest_period(keys))
 
 
 def _kinds(
-    names: list[bytes],
-    distinct: dict[bytes, IntArray],
-    blocks: list[IntArray],
-    durations: list[IntArray],
-    vocabulary: KernelVocabulary,
+    names: list[bytes], distinct: dict[bytes, IntArray], vocabulary: KernelVocabulary, reach: Reach
 ) -> tuple[str | None, ...]:
-    """Name each block by what sets it apart from the others: mixer, reach of the attention, feed-forward."""
-    mixer_of = {name: _mixer(block, vocabulary) for name, block in distinct.items()}
-    feed_of = {name: _feed_forward(block, vocabulary) for name, block in distinct.items()}
-    mixing_of = {name: vocabulary.classes[block] == MIXER for name, block in distinct.items()}
-    mixers, feeds = [mixer_of[name] for name in names], [feed_of[name] for name in names]
+    """Name each block by what sets it apart: tower, mixer, indexer, reach of the attention, feed-forward."""
+    of = {name: _facts(block, vocabulary) for name, block in distinct.items()}
+    mixers, indexers, feeds = zip(*(of[name] for name in names), strict=True) if names else ((), (), ())
     words = (
+        reach.towers if reach.towers is not None else [None for _ in names],
         _where_several(mixers),
-        _reach([mixing_of[name] for name in names], durations, _models(blocks, mixers, vocabulary)),
-        feeds if len(set(feeds)) > 1 else [None] * len(feeds),
+        indexers if len(set(indexers)) > 1 else [None for _ in names],
+        reach.words(list(mixers)),
+        feeds if len(set(feeds)) > 1 else [None for _ in names],
     )
     # Where all blocks are of one kind, the feed-forward names it.
     alone = feeds[0] if len(set(feeds)) == 1 else None
     return tuple("+".join(word for word in own if word) or alone for own in zip(*words, strict=True))
 
 
-def _where_several(mixers: list[str | None]) -> list[str | None]:
+def _facts(block: IntArray, vocabulary: KernelVocabulary) -> tuple[str | None, str | None, str | None]:
+    """Mixer, indexer and feed-forward of a block, in words; None for what it does not show."""
+    indexer = "with indexer" if indexes(block, vocabulary) else None
+    return _mixer(block, vocabulary), indexer, _feed_forward(block, vocabulary)
+
+
+def _where_several(mixers: Sequence[str | None]) -> Sequence[str | None]:
     """The mixers, if there are several kinds of them; else nothing, as they set no block apart."""
-    return mixers if len(set(mixers) - {None}) > 1 else [None] * len(mixers)
+    return mixers if len(set(mixers) - {None}) > 1 else [None for _ in mixers]
 
 
 def _without_strays(contents: dict[bytes, Counter[int]], counts: Counter[bytes]) -> dict[bytes, Content]:
@@ -106,55 +114,6 @@ def _feed_forward(block: IntArray, vocabulary: KernelVocabulary) -> str | None:
     return "dense" if vocabulary.activates[block].any() else None
 
 
-def _models(blocks: list[IntArray], mixers: list[str | None], vocabulary: KernelVocabulary) -> list[int | None]:
-    """Number the models that the attention blocks belong to, None for other blocks.
-
-    A vision tower before a language model (or a draft after it) has attention kernels that the other lacks, and
-    its blocks come all together; kernels of one model's kinds of layers alternate.
-    """
-    attending = [i for i, mixer in enumerate(mixers) if mixer == "attention"]
-    kernels = [
-        frozenset(block[vocabulary.classes[block] == MIXER].tolist()) for block in (blocks[i] for i in attending)
-    ]
-    switches = [n for n in range(1, len(kernels)) if kernels[n - 1].isdisjoint(kernels[n])]
-    switch = switches[0] if len(switches) == 1 else len(kernels)
-    apart = frozenset().union(*kernels[:switch]).isdisjoint(frozenset().union(*kernels[switch:]))
-    models: list[int | None] = [None] * len(mixers)
-    for n, i in enumerate(attending):
-        models[i] = int(apart and n >= switch)
-    return models
-
-
-def _reach(mixing: list[BoolArray], durations: list[IntArray], models: list[int | None]) -> list[str | None]:
-    """Tell sliding from full attention where a model's attention times fall into two populations."""
-    reach: list[str | None] = [None] * len(models)
-    for model in sorted({number for number in models if number is not None}):
-        attending = [i for i, number in enumerate(models) if number == model]
-        if len(attending) < 3:
-            continue
-        times = np.log([max(int(durations[i][mixing[i]].sum()), 1) for i in attending])
-        border = _border(times)
-        for i, time in zip(attending, times.tolist(), strict=True):
-            reach[i] = None if border is None else "full" if time > border else "sliding"
-    return reach
-
-
-def _border(values: npt.NDArray[np.float64]) -> float | None:
-    """Where two populations part, or None where there is only one or the lone value is an outlier."""
-    # The widest gap between neighbouring times [blocks of a model] is the only candidate.
-    ordered = np.sort(values)
-    gaps = np.diff(ordered)
-    at = int(gaps.argmax())
-    low, high = ordered[: at + 1], ordered[at + 1 :]
-    widest = max(float(np.ptp(low)), float(np.ptp(high)))
-    if gaps[at] < np.log(_APART) or gaps[at] < _SPREAD * widest:
-        return None
-    # One block apart from many is an outlier, not a kind; of four or fewer it may be one.
-    if min(len(low), len(high)) < 2 and len(ordered) > 4:
-        return None
-    return float((low[-1] + high[0]) / 2)
-
-
 def smallest_period(keys: Sequence[object]) -> int | None:
     """Return after how many blocks the keys repeat, the first block aside; None where they never do.
 
@@ -172,24 +131,27 @@ def smallest_period(keys: Sequence[object]) -> int | None:
 
 
 class VariantLabels:
-    """Short names for variants: A, B, ... in order of appearance within a phase."""
+    """Short names for variants: A, B, ... in order of appearance within steps of a phase and depth.
 
-    def __init__(self) -> None:
-        self.known: dict[str, dict[object, str]] = defaultdict(dict)
+    Args:
+        generates: whether the blocks are a language model's, see `tell_apart`.
+    """
 
-    def __call__(self, phase: str, key: object) -> str:
-        """Return the name of a variant of a phase."""
-        own = self.known[phase]
+    def __init__(self, generates: bool = True) -> None:
+        self.generates = generates
+        self.known: dict[object, dict[object, str]] = defaultdict(dict)
+        self.depths: dict[str, int] = {}
+
+    def depth_of(self, phase: str, count: int, *, complete: bool) -> int:
+        """Return the depth that a step's variants are named with: a cut-off step is like whole ones of its phase."""
+        if complete:
+            self.depths.setdefault(phase, count)
+            return count
+        return self.depths.get(phase, count)
+
+    def __call__(self, space: object, key: object) -> str:
+        """Return the name of a variant among steps that are compared with each other."""
+        own = self.known[space]
         if key not in own:
             own[key] = letters(len(own))
         return own[key]
-
-
-def letters(number: int) -> str:
-    """Return A, B, ..., Z, AA, AB, ... for 0, 1, ..."""
-    text = ""
-    number += 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        text = chr(ord("A") + rest) + text
-    return text

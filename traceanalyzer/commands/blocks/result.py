@@ -9,7 +9,9 @@ from traceanalyzer.problems import TraceWarning
 from traceanalyzer.words import ROLES, Method, Phase
 
 Variant = Annotated[str, told("Letter that blocks with the same content share.")]
-Kind = Annotated[str | None, told("What sets the variant apart: sliding, full, dense, moe, mamba, ...", null="unknown")]
+Kind = Annotated[
+    str | None, told("What sets the variant apart: sliding, full, dense, moe, image tower, ...", null="unknown")
+]
 Events = Annotated[int, told("Kernels, copies and memsets.")]
 Kernels = Annotated[int, told("Kernels.")]
 KernelSum = Annotated[float, told("Sum of the kernels' durations.")]

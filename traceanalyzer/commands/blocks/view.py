@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import polars as pl
 from rich.console import Group
 from rich.text import Text
 
+from traceanalyzer.commands.blocks.apart import apart_sentences, tower_sentence
 from traceanalyzer.commands.blocks.result import (
     BlockEntry,
     BlockOutlier,
@@ -160,13 +162,18 @@ def _group(title: str, group: StepGroup, cut: Segmentation, outliers: list[Outli
     confidence = min(shown["confidence"].drop_nulls().to_list())
     how = "nn.Module events" if methods == "modules" else "the pattern of kernel names"
     over = "" if shown.height == 1 else ", medians over steps"
+    towers = tower_sentence(by_block)
     yield Text(f"  {plural(by_block.height, 'block')} from {how}, confidence {confidence:.2f}{over}")
+    if towers:
+        yield Text(f"  {towers}")
     yield Text()
     yield from _strip(by_block, width)
     yield Text()
     yield _times(by_block, width)
     yield Text()
     yield _variants(by_block, _role_times(group.blocks, cut), width)
+    for line in apart_sentences(by_block, group.blocks, cut):
+        yield Text(fill(visible(line), width, initial_indent="  ", subsequent_indent="    "))
     for outlier in outliers:
         yield from (Text(f"  {visible(line)}") for line in _sentence(outlier, width))
 

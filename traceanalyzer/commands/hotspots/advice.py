@@ -12,7 +12,7 @@ from traceanalyzer.segment import segment
 from traceanalyzer.segment.opening import KEEP_BUSY, is_idle, opening
 from traceanalyzer.segment.selection import select
 from traceanalyzer.trace import Trace
-from traceanalyzer.wording import duration, us
+from traceanalyzer.wording import duration, percent, us
 
 LEAST_PADDING = 0.5
 """Share of padded rows in a tile from which on it is worth a sentence. Chosen, not fitted."""
@@ -46,7 +46,7 @@ def advice(trace: Trace, phase: str | None = None, step: int | None = None) -> l
     )
     if kind == "training":
         return [*first, Finding("target", _largest(totals))]
-    findings = _padded_tiles(trace, kernels, totals)
+    findings = [*_unfused_attention(kernels), *_padded_tiles(trace, kernels, totals)]
     if step is None:
         findings += _repeated_work(trace)
     whole = "the compute ops' time" if trace.cpu_only else "kernel time"
@@ -78,6 +78,23 @@ def _target(totals: pl.DataFrame, whole: str) -> str:
         f"{start} Its tile is not known to be changeable; the largest kernel that can be retuned is {other}: "
         f"{parse(retunable['name']).knob}."
     )
+
+
+def _unfused_attention(kernels: pl.DataFrame) -> list[Finding]:
+    """Say that attention is made of separate kernels, where its softmax is one."""
+    attention = kernels.filter(pl.col("role") == "attention")
+    names = attention["name"].cast(pl.String).unique().to_list()
+    if not any(parse(name).kind == "softmax" for name in names):
+        return []
+    share = float(attention["dur_ns"].sum()) / float(kernels["dur_ns"].sum())
+    if share < LEAST_SHARE:
+        return []
+    text = (
+        f"Attention is not fused and has {percent(share)} of kernel time: product, softmax and product run one after "
+        "the other, and the scores go through memory. A fused kernel (FlashAttention, scaled_dot_product_attention) "
+        "keeps them on chip."
+    )
+    return [Finding("unfused_attention", text)]
 
 
 def _repeated_work(trace: Trace) -> list[Finding]:
