@@ -29,6 +29,11 @@ def test_names_of_many_engines_have_a_kind(name: str, kind: str) -> None:
     assert parse(name).kind == kind
 
 
+def test_a_product_of_the_backward_pass_is_no_convolution() -> None:
+    for name in ("_wgrad_gemm_kernel", "void deep_gemm::sm90_fp8_wgrad_gemm_impl<1>(P)"):
+        assert (parse(name).kind, parse(name).direction) == ("gemm", "backward")
+
+
 @pytest.mark.parametrize(("name", "kind"), GGML, ids=[name[:60] for name, _ in GGML])
 def test_kernels_of_llama_cpp_have_a_kind(name: str, kind: str) -> None:
     kernel = parse(name)
@@ -60,6 +65,7 @@ def test_the_name_of_a_product_tells_no_direction(name: str) -> None:
         ("fused_qkvzba_split_reshape_cat_kernel", "ssm"),
         ("void vllm::convert_fp8_kernel<float>(P)", "quantize"),
         ("_upgraded_gate_kernel_rmsnorm", "norm"),
+        ("fused_conv_state_update_kernel", "ssm"),
     ],
 )
 def test_words_that_only_look_like_a_convolution_or_a_gradient_are_neither(name: str, kind: str) -> None:

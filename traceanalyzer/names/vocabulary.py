@@ -80,7 +80,7 @@ RULES: tuple[KindRule, ...] = (
         "mamba selective_scan selective_state causal_conv1d chunk_scan chunk_state state_passing gated_delta"
         " delta_rule chunk_fwd recompute_w_u solve_tril merge_16x16 merge_32x32 linear_attn linear_attention"
         " lightning_attn lightning_attention chunk_local_cumsum chunk_cumsum bmm_chunk scaled_dot_kkt"
-        " gdn_gating fused_gdn wy_fast wy_repr fused_recurrent short_conv wkv6 wkv7 retention_fwd"
+        " gdn_gating fused_gdn wy_fast wy_repr fused_recurrent short_conv wkv6 wkv7 retention_fwd conv_state"
         " _fwd_diag_kernel _fwd_none_diag _fwd_kv_parallel _fwd_kv_reduce qkvzba chunk_kda chunk_gla ssd_chunk rwkv",
         "gdn gla kda rwkv ssd ssm",
     ),
@@ -153,6 +153,10 @@ RULES: tuple[KindRule, ...] = (
         family="moe_gemm",
     ),
     _rule(
+        "gemm",
+        "nt_matmul weight_only wgrad_gemm dgrad_gemm",
+    ),
+    _rule(
         "optimizer",
         "multi_tensor_apply fused_adam fusedadam fused_sgd fusedsgd opt_step lpnorm",
         "adam adamw adagrad adafactor lamb muon optimizer rmsprop sgd",
@@ -166,10 +170,6 @@ RULES: tuple[KindRule, ...] = (
     _rule(
         "gemm_helper",
         "splitkreduce split_k_reduce splitk_reduce reduce_splitk reduce_split_k gemm_reduce splitk_zero",
-    ),
-    _rule(
-        "gemm",
-        "nt_matmul weight_only",
     ),
     _rule(
         "quantize",

@@ -61,7 +61,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
         "transpose_cnhw",
     ),
     pattern=(
-        r"(?i)^(?:ml?o?open|mlo(?=[a-z]*pooling)|igemm_(?:fwd|bwd|wrw|upsampling)|batched_transpose_\d|subtensorop|op_?tensor"
+        r"(?i)^(?:mlopen|mlo(?=[a-z]*pooling)|igemm_(?:fwd|bwd|wrw|upsampling)|batched_transpose_\d|subtensorop|op_?tensor"
         r"|naive_conv|gridwise_convolution|im[23]d2col|col2im[23]d|gcnasm|sp3asm|gfx\w{0,40}(?:winograd|conv)"
         r"|transpose_[nchw]{4}|miopen)"
     ),
