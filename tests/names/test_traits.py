@@ -6,11 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from tests.support.engine_names import CONVOLUTIONS, GGML, KINDS
+from tests.support.engine_names import ATEN, CONVOLUTIONS, DRAW, GGML, KINDS
 from traceanalyzer.names import Traits, parse, read_traits
-
-ATEN = "void at::native::(anonymous namespace)::{}(int)"
-DRAW = "distribution_elementwise_grid_stride_kernel<float, 4, at::native::templates::cuda::{}<float>(X)>"
 
 PROVEN: dict[str, list[str]] = {
     "split_kv_reduce": [
@@ -65,7 +62,7 @@ PROVEN: dict[str, list[str]] = {
         "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(P)",
     ],
     "sampling_random": [
-        ATEN.format(DRAW.format("exponential_kernel")),
+        ATEN.format(DRAW.format("uniform_and_transform<float, exponential_kernel>")),
         ATEN.format(DRAW.format("uniform_and_transform")),
         ATEN.format(DRAW.format("normal_and_transform")),
         "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(P)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 ATEN = "void at::native::(anonymous namespace)::{}(int)"
 LOOP = "void at::native::vectorized_elementwise_kernel<4, at::native::{}, std::array<char*, 2ul> >(int)"
 FOREACH = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<4>, {}>(int)"
+DRAW = "distribution_elementwise_grid_stride_kernel<float, 4, at::native::templates::cuda::{}>"
 CK_CONV = "_ZN2ck16tensor_operation6device12_GLOBAL__N_1{}INS_1XEEEvv"
 
 CONVOLUTIONS: tuple[tuple[str, str | None], ...] = (
@@ -106,13 +107,9 @@ KINDS: tuple[tuple[str, str, str, str | None], ...] = (
     ("aten::_log_softmax", "softmax", "softmax", None),
     (LOOP.format("silu_backward_kernel(at::TensorIteratorBase&)"), "activation", "activation", "backward"),
     ("void regular_fft<1024u, (EPT)8>(kernel_arguments_t<unsigned int>)", "fft", "fft", None),
-    (
-        "void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4,"
-        " at::native::templates::cuda::normal_and_transform<float>(X)>(int)",
-        "random",
-        "random",
-        None,
-    ),
+    (ATEN.format(DRAW.format("normal_and_transform<float, normal_kernel>")), "random", "random", None),
+    (ATEN.format(DRAW.format("uniform_and_transform<float, uniform_kernel>")), "random", "random", None),
+    (ATEN.format(DRAW.format("uniform_and_transform<float, exponential_kernel>")), "sampling", "sampling", None),
 )
 
 GGML: tuple[tuple[str, str], ...] = (

@@ -70,7 +70,6 @@ ROLE_OF_KIND: dict[str, str] = {
     "resize": "other",
     "loss": "other",
     "optimizer": "other",
-    "random": "other",
     "rnn": "other",
     "view": "other",
 }

@@ -17,8 +17,13 @@ _LOOPS = (
     "unrolled_",
     "vectorized_elementwise",
 )
-# Normal draws fill weights or latents, Bernoulli draws drop out: no sampler of tokens uses either.
-_DRAWS: tuple[tuple[str, str], ...] = (("normal_and_transform", "random"), ("bernoulli", "random"))
+# Normal and uniform draws fill weights or latents, Bernoulli draws drop out. A sampler of tokens draws from an
+# exponential distribution; where it draws a uniform number its place has to tell.
+_DRAWS: tuple[tuple[str, str], ...] = (
+    ("exponential", "sampling"),
+    ("_and_transform", "random"),
+    ("bernoulli", "random"),
+)
 _COPIES = ("copyfunctor", "zerofunctor", "native::copy<", "identity")
 # In order: the first text found in the template arguments of a loop tells what the loop computes.
 _BODIES: tuple[tuple[str, str], ...] = (
@@ -37,7 +42,6 @@ _BODIES: tuple[tuple[str, str], ...] = (
     ("index_kernel", "index"),
     ("index_elementwise", "index"),
     ("gpu_index", "index"),
-    ("exponential", "sampling"),
     *_DRAWS,
     ("distribution", "sampling"),
     ("float8", "memory"),

@@ -30,7 +30,7 @@ _VIEWS_AND_ALLOCATIONS = (
     "resolve_conj resolve_neg result_type select set_ slice split split_with_sizes squeeze squeeze_ "
     "swapaxes t to transpose unbind unflatten unfold unsafe_chunk unsafe_split unsqueeze unsqueeze_ view "
     "view_as view_as_real view_as_complex _reshape_alias _unsafe_view _has_compatible_shallow_copy_type "
-    "weak_ref_tensor can_cast tensor_split mT mH T"
+    "weak_ref_tensor can_cast tensor_split mT mH T _transformer_encoder_layer_fwd"
 )
 _OPERATORS = {
     "memory": "item _local_scalar_dense _to_copy contiguous ones ones_like full full_like repeat stack"
