@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ class Event(msgspec.Struct):
     name: str | int | None = None
     cat: str | None = None
     args: dict[str, object] = {}
+    dur: float | str | None = None
 
 
 class File(msgspec.Struct):
@@ -44,6 +46,20 @@ def test_every_gpu_kernel_has_a_family(shared: Path, trace: str) -> None:
     names = names_in(shared / "traces/gpu" / f"{trace}.json.gz", {"kernel", "gpu_memcpy", "gpu_memset"})
     assert names
     assert [name for name in names if parse(name).family == "unknown"] == []
+
+
+@pytest.mark.parametrize("trace", ["kineto_resnet", "ddp_resnet18_mi300", "hta_alexnet", "hta_dlrm_neg", "vit_mi300"])
+def test_every_kernel_with_a_hundredth_of_the_time_is_understood(shared: Path, trace: str) -> None:
+    events = msgspec.json.decode(gzip.decompress((shared / f"traces/others/{trace}.json.gz").read_bytes()), type=File)
+    times: Counter[str] = Counter()
+    for event in events.trace_events:
+        if event.cat in {"kernel", "Kernel"}:
+            times[str(event.name)] += round(1000 * float(event.dur or 0))
+    heavy = [name for name, time in times.items() if 100 * time > times.total()]
+    assert heavy
+    assert [name for name in heavy if parse(name).kind == "unknown"] == []
+    convolutions = [parse(name) for name in times if parse(name).kind == "convolution"]
+    assert not any(kernel.retunable or kernel.role != "other" for kernel in convolutions)
 
 
 def test_every_operator_of_the_cpu_traces_has_a_family() -> None:

@@ -81,6 +81,7 @@ KINDS: tuple[tuple[str, str, str, str | None], ...] = (
     (ATEN.format("upsample_nearest2d_out_frame<c10::BFloat16>"), "resize", "resize", None),
     (ATEN.format("grid_sampler_2d_kernel<float, int>"), "resize", "resize", None),
     ("void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(X)", "memory", "memory", None),
+    ("void cudnn::ops::convertTensor_kernel<float, __half>(float)", "memory", "memory", None),
     ("batched_transpose_32x32_half", "memory", "memory", None),
     ("SubTensorOpWithScalar1d", "memory", "memory", None),
     (

@@ -20,6 +20,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("batch_norm", "norm"),
     ("layernorm", "norm"),
     ("rmsnorm", "norm"),
+    ("converttensor", "memory"),
     ("tonhwc", "memory"),
     ("tonchw", "memory"),
     ("padding", "memory"),
