@@ -134,6 +134,31 @@ def test_kernels_of_an_unknown_name_may_be_the_attention() -> None:
     assert confidence([*nothing * 12, LAYER_NORM])[1] < 0.3
 
 
+def activates(names: list[str]) -> list[bool]:
+    """Return for each kernel that squashes whether it is a feed-forward's activation."""
+    tokens, vocabulary = encode(pl.Series(names))
+    active = vocabulary.activates[tokens].tolist()
+    return [one for one, name in zip(active, names, strict=True) if name in (n.SIGMOID, n.TANH)]
+
+
+def test_an_activation_of_elementwise_kernels_stands_between_two_products() -> None:
+    assert activates([PRODUCT, n.MUL, n.SIGMOID, n.MUL, PRODUCT]) == [True]
+    assert activates([PRODUCT, n.MUL, ADD, n.MUL, n.TANH, ADD, n.MUL, PRODUCT]) == [True]
+
+
+def test_a_gate_is_no_activation() -> None:
+    assert activates([PRODUCT, n.SIGMOID, n.MUL, PRODUCT]) == [False]
+    assert activates([n.FLASH, n.MUL, n.SIGMOID, n.MUL, PRODUCT]) == [False]
+    assert activates([PRODUCT, n.MUL, n.TANH, n.MUL, n.TOPK]) == [False]
+
+
+def test_quick_gelu_parts_the_feed_forward_of_an_encoder() -> None:
+    layer = [LAYER_NORM, PRODUCT, n.FLASH, PRODUCT, ADD, LAYER_NORM, PRODUCT, n.MUL, n.SIGMOID, n.MUL, PRODUCT, ADD]
+    count, claim = confidence([*layer * 12, LAYER_NORM])
+    assert count == 12
+    assert claim > 0.9
+
+
 def test_a_library_is_drawn_once_per_trace() -> None:
     lib = Library.draw(random.Random(1), "rocm")
     assert {lib.product().name for _ in range(50)} <= set(n.PRODUCTS["rocm"])

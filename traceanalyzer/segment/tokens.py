@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from traceanalyzer import names
-from traceanalyzer.segment.unfused import SoftmaxContext, attending_softmax
+from traceanalyzer.segment.unfused import SoftmaxContext, activating_squash, attending_softmax
 
 IntArray = npt.NDArray[np.int64]
 ByteArray = npt.NDArray[np.int8]
@@ -67,6 +68,7 @@ _LINEAR = re.compile(
     r"delta|gdn|kda|gla|lightning|linear_att|wkv|retention|_fwd_(?:none_)?diag_|_fwd_kv_", re.IGNORECASE
 )
 _ADDS = re.compile(r"(?i)functor_?add|aten::add_?\b|_add_|add_kernel")
+_SQUASHES = re.compile(r"(?i)sigmoid|tanh|erf_")
 _PARTING = (NORM, ROUTE, SAMPLE, COMM, EXPERT, COMBINE, MIXER)
 """Classes that no attention has between its two products."""
 
@@ -126,6 +128,8 @@ class _Word:
     sorts: bool
     picks: bool
     unknown: bool
+    elementwise: bool
+    squashes: bool
     traits: names.Traits
 
 
@@ -147,6 +151,8 @@ def _read(name: str) -> _Word:
         sorts=kernel.kind == "sort",
         picks=kernel.kind in ("sort", "reduction", "scan", "loss"),
         unknown=kernel.kind == "unknown" and kind == OTHER,
+        elementwise=elementwise,
+        squashes=elementwise and kind == OTHER and bool(_SQUASHES.search(name)),
         traits=names.read_traits(kernel),
     )
 
@@ -211,16 +217,41 @@ def _with_unfused(tokens: IntArray, words: list[_Word]) -> tuple[IntArray, list[
             idle=flags(lambda word: word.kind == VIEW),
         )
     )
+    return _promoted(tokens, words, attends, {"kind": MIXER, "mixer": "attention", "role": "attention"})
+
+
+def _with_activations(tokens: IntArray, words: list[_Word]) -> tuple[IntArray, list[_Word], list[int]]:
+    """Make activations of what squashes between a feed-forward's products among other elementwise kernels."""
+
+    def flags(test: Callable[[_Word], bool]) -> BoolArray:
+        return np.array([test(word) for word in words], dtype=np.bool_)[tokens]
+
+    squash = flags(lambda word: word.squashes)
+    if not squash.any():
+        return tokens, words, []
+    activates = activating_squash(
+        squash,
+        flags(lambda word: word.kind == GEMM),
+        flags(lambda word: word.elementwise),
+        flags(lambda word: word.kind == VIEW),
+    )
+    return _promoted(tokens, words, activates, {"kind": ACT, "activates": True, "role": "activation"})
+
+
+def _promoted(
+    tokens: IntArray, words: list[_Word], chosen: BoolArray, more: dict[str, Any]
+) -> tuple[IntArray, list[_Word], list[int]]:
+    """Change what the words at chosen events are; those that play another part elsewhere get a token of their own."""
     words, tokens = list(words), tokens.copy()
     shared: list[int] = []
-    for token in np.unique(tokens[attends]).tolist():
-        mixer = replace(words[token], kind=MIXER, mixer="attention", role="attention")
+    for token in np.unique(tokens[chosen]).tolist():
+        changed = replace(words[token], **more)
         own = tokens == token
-        if attends[own].all():
-            words[token] = mixer
+        if chosen[own].all():
+            words[token] = changed
         else:
-            tokens[own & attends] = len(words)
-            words.append(mixer)
+            tokens[own & chosen] = len(words)
+            words.append(changed)
             shared.append(token)
     return tokens, words, shared
 
@@ -246,9 +277,11 @@ def encode(column: pl.Series) -> tuple[IntArray, KernelVocabulary]:
     mapping = pl.DataFrame({"name": pl.Series(distinct, dtype=pl.String), "token": pl.Series(token_of, dtype=pl.Int64)})
     column_tokens = text.to_frame("name").join(mapping, on="name", how="left", maintain_order="left")["token"]
     tokens = column_tokens.to_numpy().astype(np.int64, copy=False)
-    tokens, words, shared = _with_unfused(tokens, words)
     known = list(normal)
-    return tokens, _vocabulary((*known, *(known[token] for token in shared)), words)
+    for promote in (_with_unfused, _with_activations):
+        tokens, words, shared = promote(tokens, words)
+        known += [known[token] for token in shared]
+    return tokens, _vocabulary(tuple(known), words)
 
 
 def _vocabulary(normal: tuple[str, ...], words: list[_Word]) -> KernelVocabulary:

@@ -1,4 +1,4 @@
-"""Attention that nothing fuses: which softmax stands between a product with the keys and one with the values.
+"""What nothing fuses: which softmax is attention's, which sigmoid or hyperbolic tangent a feed-forward's activation.
 
 kernel    product  scale  mask  softmax  dropout  copy  product      attention
 kernel    product               softmax  top-k    ...   product      a router
@@ -16,6 +16,9 @@ import numpy.typing as npt
 _NEAR = 8
 """Events to either side of a softmax in which its matrix products are looked for: a bias that is looked up, scaled and
 added (Swin) takes some. Chosen, not fitted."""
+_LONGEST = 12
+"""Events from the product before an activation made of elementwise kernels to the one after it: GELU by a hyperbolic
+tangent takes nine. Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,41 @@ def attending_softmax(context: SoftmaxContext) -> npt.NDArray[np.bool_]:
     after = (next_product - place <= _NEAR) & (next_product <= next_end)
     attends[working[softmax & before & after]] = True
     return attends
+
+
+def activating_squash(
+    squash: npt.NDArray[np.bool_],
+    product: npt.NDArray[np.bool_],
+    passing: npt.NDArray[np.bool_],
+    idle: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.bool_]:
+    """Return for each event whether it is the heart of an activation made of elementwise kernels; linear in the events.
+
+        product  mul  sigmoid  mul  product                            quick GELU (CLIP)
+        product  pow  mul  add  mul  tanh  add  mul  mul  product      GELU by a hyperbolic tangent (GPT-2)
+        product  sigmoid  mul  product                                 a gate of its own: none
+        attention  sigmoid  mul  product                               a gate of the attention's output: none
+
+    Args:
+        squash: a sigmoid, a hyperbolic tangent, an error function, one flag an event [events].
+        product: a matrix product.
+        passing: elementwise work, the squashing itself among it.
+        idle: does no work, and is not counted.
+    """
+    activates = np.zeros(len(squash), dtype=np.bool_)
+    working = np.flatnonzero(~idle)
+    if not squash.any():
+        return activates
+    place = np.arange(len(working))
+    far = 2 * len(working) + _LONGEST
+    stop, own = ~passing[working], product[working]
+    before = np.maximum.accumulate(np.where(stop, place, -far))
+    after = _next(stop, place, far)
+    between = own[np.maximum(before, 0)] & own[np.minimum(after, len(working) - 1)]
+    near = (before >= 0) & (after < len(working)) & (after - before <= _LONGEST)
+    scaled = (place - before > 1) & (after - place > 1)
+    activates[working[squash[working] & between & near & scaled]] = True
+    return activates
 
 
 def _next(flags: npt.NDArray[np.bool_], place: npt.NDArray[np.int64], far: int) -> npt.NDArray[np.int64]:
