@@ -64,3 +64,7 @@ Role = Literal[
 ]
 ROLES: tuple[Role, ...] = get_args(Role)
 """What a kernel does in the model. The order is that of CSV columns; ``other`` is last."""
+
+LEAST_CERTAIN = 0.3
+"""Confidence from which blocks count as found; of less certain ones it is said that they are doubtful. Chosen, not
+fitted: how often others reach it is measured (docs/benchmarks.md)."""

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from tests.support.places import REPORTS, SHARED
+from traceanalyzer.cli.main import cli
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.trace import open_traces
 
@@ -103,3 +105,11 @@ def test_a_recorded_encoder_has_its_layers(name: str, blocks: int) -> None:
     # BERT's head of masked tokens is as wide as its vocabulary; a classifier and what copies its result are neither.
     assert ("lm_head" in roles(found)) == (name == "bertsmall_mi300")
     assert "sampler" not in roles(found)
+
+
+def test_blocks_that_are_doubtful_are_said_to_be() -> None:
+    path = str(REPORTS / "traces" / "plain_moe_layer_only.json.gz")
+    parts = "3 parts per step that repeat, probably not transformer blocks (confidence 0.05)"
+    assert parts in CliRunner().invoke(cli, ["ingest", path, "--no-cache"]).stdout
+    doubt = "confidence 0.05, probably not a transformer's"
+    assert doubt in CliRunner().invoke(cli, ["blocks", path, "--no-cache"]).stdout

@@ -42,7 +42,7 @@ SENTENCES: dict[WorkloadKind, str] = {
     "graph_capture": "This records a graph capture, not execution: pass it as --capture next to the trace of a run. "
     "Its own times say nothing about the model.",
     "other": "Nothing in this trace mixes tokens (no attention, no state-space scan): kernels and idle time hold; "
-    "there are no transformer blocks, roles or phases.",
+    "there is no transformer, and there are no phases.",
     "unknown": "What ran is unknown: nothing tells a language model from an encoder or a part of either. Kernels and "
     "idle time hold. An engine's step markers, or with_modules and record_shapes of the profiler, would tell.",
 }

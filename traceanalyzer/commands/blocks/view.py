@@ -31,6 +31,7 @@ from traceanalyzer.segment.outliers import Outlier, TooFew, find_outliers, too_f
 from traceanalyzer.show.step_groups import StepGroup, step_groups
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import plural, signed, us, visible
+from traceanalyzer.words import LEAST_CERTAIN
 
 BARS = "▁▂▃▄▅▆▇█"
 _UNITS = ((1e9, "s"), (1e6, "ms"))
@@ -162,8 +163,9 @@ def _group(title: str, group: StepGroup, cut: Segmentation, outliers: list[Outli
     confidence = min(shown["confidence"].drop_nulls().to_list())
     how = "nn.Module events" if methods == "modules" else "the pattern of kernel names"
     over = "" if shown.height == 1 else ", medians over steps"
+    doubt = ", probably not a transformer's" if confidence < LEAST_CERTAIN else ""
     towers = tower_sentence(by_block)
-    yield Text(f"  {plural(by_block.height, 'block')} from {how}, confidence {confidence:.2f}{over}")
+    yield Text(f"  {plural(by_block.height, 'block')} from {how}, confidence {confidence:.2f}{doubt}{over}")
     if towers:
         yield Text(f"  {towers}")
     yield Text()

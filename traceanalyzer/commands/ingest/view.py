@@ -25,6 +25,7 @@ from traceanalyzer.problems import TraceWarning
 from traceanalyzer.show.terminal import table
 from traceanalyzer.trace import TraceSet
 from traceanalyzer.wording import duration, percent, plural, visible
+from traceanalyzer.words import LEAST_CERTAIN
 
 TOP_KERNELS_SHOWN = 10
 AXES = ("dp", "pp", "tp", "ep", "dcp")
@@ -201,4 +202,7 @@ def _blocks_line(steps: pl.DataFrame) -> str:
         return "none found"
     lowest = complete["confidence"].min()
     sure = "" if not isinstance(lowest, float) else f" (confidence {lowest:.2f})"
-    return f"{' or '.join(str(count) for count in counts)} transformer blocks per step{sure}"
+    shown = " or ".join(str(count) for count in counts)
+    if isinstance(lowest, float) and lowest < LEAST_CERTAIN:
+        return f"{shown} parts per step that repeat, probably not transformer blocks{sure}"
+    return f"{shown} transformer blocks per step{sure}"
