@@ -110,6 +110,6 @@ def test_a_recorded_encoder_has_its_layers(name: str, blocks: int) -> None:
 def test_blocks_that_are_doubtful_are_said_to_be() -> None:
     path = str(REPORTS / "traces" / "plain_moe_layer_only.json.gz")
     parts = "3 parts per step that repeat, probably not transformer blocks (confidence 0.05)"
-    assert parts in CliRunner().invoke(cli, ["ingest", path, "--no-cache"]).stdout
+    assert parts in CliRunner().invoke(cli, ["ingest", path, "--no-cache"], env={"COLUMNS": "200"}).stdout
     doubt = "confidence 0.05, probably not a transformer's"
-    assert doubt in CliRunner().invoke(cli, ["blocks", path, "--no-cache"]).stdout
+    assert doubt in CliRunner().invoke(cli, ["blocks", path, "--no-cache"], env={"COLUMNS": "200"}).stdout
