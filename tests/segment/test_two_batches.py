@@ -30,3 +30,12 @@ def test_each_batch_has_its_own_blocks(name: str, tmp_path: Path) -> None:
     made = generate(CASES[name], 1)
     found = segment(open_traces(write(made, tmp_path / "trace.json"), cache=False).traces[0])
     assert faults(made, found) == []
+
+
+@pytest.mark.parametrize("launch", ["graph", "eager"])
+def test_layers_count_once_and_each_batch_is_a_pass(launch: str, tmp_path: Path) -> None:
+    made = generate(replace(variety.dual_batch_overlap(6), launch=launch), 1)  # type: ignore[arg-type]
+    found = segment(open_traces(write(made, tmp_path / "trace.json"), cache=False).traces[0])
+    assert found.steps["blocks"].to_list() == [6, 6]
+    passes = [(one["kind"], one["blocks"]) for one in found.steps["passes"][0]]
+    assert passes == [("micro_batch", 6), ("micro_batch", 6)]

@@ -27,8 +27,9 @@ def faults(truth: SyntheticTrace, found: Segmentation) -> list[str]:
             continue
         row = found.steps.row(number, named=True)
         blocks = [block for block in step.blocks if block.events]
-        if (row["complete"], row["blocks"]) != (step.complete, len(blocks)):
-            wrong.append(f"step {step.index}: complete {row['complete']}, {row['blocks']} blocks")
+        placed = sum(one["blocks"] for one in row["passes"])
+        if (row["complete"], placed) != (step.complete, len(blocks)):
+            wrong.append(f"step {step.index}: complete {row['complete']}, {placed} blocks")
         for block in blocks:
             if {event for event in own if block_of[event] == block.index} - aside != set(block.events):
                 wrong.append(f"step {step.index}: block {block.index}")

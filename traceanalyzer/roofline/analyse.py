@@ -29,6 +29,7 @@ from traceanalyzer.roofline.scope import STEP, Scope, scope_of
 from traceanalyzer.roofline.workloads import Stated, workloads_of
 from traceanalyzer.segment import segment
 from traceanalyzer.segment.opening import opening
+from traceanalyzer.segment.passes import passes_in_words
 from traceanalyzer.trace import Trace
 
 _READ = ("op", "types", "concrete", "call", "external_id", "correlation", "extra", "graph")
@@ -210,7 +211,8 @@ def _modelled(subject: _Subject, model: Architecture | None) -> _Modelled:
         ops = model_ops(model, distinct, parallel, stage, execution, request.routing, subject.ceilings)
     except ModelError as error:
         raise RooflineError(str(error)) from error
-    fits = scope.steps["blocks"] == len(layers)
+    # Kernels of a draft model, or of half a batch, are of no layer's size.
+    fits = (scope.steps["blocks"] == len(layers)) & (scope.steps["passes"].list.len() == 1)
     numbers = [None if one is None else distinct.index(one) for one in workloads]
     steps = scope.steps.select(*STEP).with_columns(
         workload=pl.Series(numbers, dtype=pl.Int32), fits=fits.fill_null(False)
@@ -235,6 +237,10 @@ def _modelled(subject: _Subject, model: Architecture | None) -> _Modelled:
 def _misfit(scope: Scope, model: Architecture, fits: pl.Series, layers: int) -> list[Finding]:
     if fits.fill_null(False).all():
         return []
+    if (scope.steps["passes"].list.len() > 1).any():
+        beside = passes_in_words(scope.steps)
+        text = f"Several passes run in a step ({beside}): their kernels are not matched to the layers of {model.name}."
+        return [Finding("model_mismatch", text)]
     counts = sorted(set(scope.steps.filter(~fits.fill_null(False))["blocks"].drop_nulls().to_list()))
     shown = ", ".join(str(count) for count in counts) or "no"
     text = (

@@ -32,19 +32,24 @@ class Cut:
         count: number of blocks, those of every pass.
         confidence: that they are right, 0 to 1; 0 without blocks.
         method: modules or pattern.
-        several: the passes in order, where there is more than one.
+        pass_kinds: kind of each pass in order, where there is more than one.
+        pass_of: for each block its pass; None where there is one pass.
     """
 
     block_of: IntArray
     count: int
     confidence: float
     method: str = "pattern"
-    several: tuple[LayerPass, ...] = ()
+    pass_kinds: tuple[PassKind, ...] = ()
+    pass_of: IntArray | None = None
 
     @property
     def passes(self) -> tuple[LayerPass, ...]:
         """The passes in order; a step with blocks has one at minimum."""
-        return self.several or ((LayerPass("main", self.count),) if self.count else ())
+        if self.pass_of is None:
+            return (LayerPass("main", self.count),) if self.count else ()
+        counts = np.bincount(self.pass_of, minlength=len(self.pass_kinds)).tolist()
+        return tuple(LayerPass(kind, blocks) for kind, blocks in zip(self.pass_kinds, counts, strict=True))
 
     @property
     def layers(self) -> int:

@@ -130,6 +130,19 @@ _TOLD = ("label", "source", "phase", "phase_source", "phase_confidence", "comple
 """Columns of STEP_SCHEMA that a step has before its blocks are known."""
 
 
+def _passes(placement: PlacedStep, dur: IntArray) -> list[dict[str, object]]:
+    """The passes of a step with the time of the events in their blocks."""
+    cut = placement.cut
+    inside = cut.block_of >= 0
+    blocks = cut.block_of[inside]
+    own = np.zeros(len(blocks), dtype=np.int64) if cut.pass_of is None else cut.pass_of[blocks]
+    times = np.bincount(own, weights=dur[placement.rows[inside]], minlength=len(cut.passes))
+    return [
+        {"kind": one.kind, "blocks": one.blocks, "event_sum_ns": round(time)}
+        for one, time in zip(cut.passes, times.tolist(), strict=False)
+    ]
+
+
 def _step_facts(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFrame:
     """What is known of each step but for the sums over its events, and its true start."""
     start, dur = placed["start_ns"].to_numpy(), placed["dur_ns"].to_numpy()
@@ -140,7 +153,7 @@ def _step_facts(placed: pl.DataFrame, placements: list[PlacedStep]) -> pl.DataFr
             placement.number,
             *told(placement.step),
             placement.cut.layers,
-            [{"kind": one.kind, "blocks": one.blocks} for one in placement.cut.passes],
+            _passes(placement, dur),
             placement.content.period,
             placement.cut.method if placement.cut.count else None,
             placement.cut.confidence if placement.cut.count else None,

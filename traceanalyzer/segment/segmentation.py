@@ -21,6 +21,7 @@ from traceanalyzer.segment.evidence import DOUBTFUL, in_a_trace_with, strength, 
 from traceanalyzer.segment.host_signs import read_host_events
 from traceanalyzer.segment.inference import infer_steps, split_last
 from traceanalyzer.segment.modules import blocks_from_layers, read_layers
+from traceanalyzer.segment.passes import with_drafts
 from traceanalyzer.segment.phases import PhaseView, infer_phases
 from traceanalyzer.segment.recorded_work import BLOCKLESS, EXPECTED, after_phases, read_workload, with_phases
 from traceanalyzer.segment.segment_frames import PlacedStep, StepContent, assemble
@@ -204,6 +205,10 @@ class _Cutter:
             by_shape[self.tokens[step.events].tobytes() + cut.block_of.tobytes()].append(number)
         content: dict[int, StepContent] = {}
         for numbers in by_shape.values():
+            step, cut = steps[numbers[0]], solved[numbers[0]]
+            told = with_drafts(cut, self.tokens[step.events], self.vocabulary, step.phase)
+            for number in numbers:
+                solved[number] = replace(solved[number], pass_kinds=told.pass_kinds, pass_of=told.pass_of)
             shared = self._describe(steps, numbers, solved[numbers[0]], labels)
             content |= dict.fromkeys(numbers, shared)
         placed = [

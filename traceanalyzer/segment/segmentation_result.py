@@ -11,6 +11,13 @@ from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment.letters import letters
 from traceanalyzer.segment.recorded_work import RecordedWork
 
+PASS_SCHEMA: dict[str, pl.DataType] = {
+    "kind": pl.String(),  # main, draft, micro_batch
+    "blocks": pl.Int64(),  # blocks that it goes through
+    "event_sum_ns": pl.Int64(),  # sum of the durations of the kernels, copies and memsets in them
+}
+"""One value of the column passes of STEP_SCHEMA."""
+
 STEP_SCHEMA: dict[str, pl.DataType] = {
     "device": pl.Int32(),  # null in a CPU-only trace
     "step": pl.Int32(),  # 0, 1, ... in time order within the device
@@ -32,7 +39,7 @@ STEP_SCHEMA: dict[str, pl.DataType] = {
     "span_ns": pl.Int64(),  # from start to end
     "idle_before_ns": pl.Int64(),  # pause between the step before and this one; null for the first
     "blocks": pl.Int64(),  # transformer blocks: each layer of the main model once, however many passes run
-    "passes": pl.List(pl.Struct({"kind": pl.String(), "blocks": pl.Int64()})),  # main, draft, micro_batch; in order
+    "passes": pl.List(pl.Struct(PASS_SCHEMA)),  # in order; one is main, others a draft model's or micro-batches
     "period_blocks": pl.Int64(),  # blocks after which the variants repeat; null without blocks
     "method": pl.String(),  # modules, pattern, or null when no blocks were found
     "confidence": pl.Float64(),  # that the blocks are right, 0 to 1; null when none were found

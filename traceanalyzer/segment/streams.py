@@ -9,6 +9,7 @@ import numpy as np
 from traceanalyzer.segment.blocks import find_blocks
 from traceanalyzer.segment.cut import Cut
 from traceanalyzer.segment.tokens import COMM, EXPERT, GEMM, MIXER, NORM, ByteArray, IntArray, KernelVocabulary
+from traceanalyzer.words import PassKind
 
 _LEAST_OVERLAP = 0.3
 """Share of a stream's kernels that must run while the other stream's do; a path that hops has next to none.
@@ -76,7 +77,17 @@ def find_batches(tokens: IntArray, chain: IntArray, vocabulary: KernelVocabulary
         inside = cut.block_of >= 0
         block_of[own[inside]] = rank[cut.block_of[inside] + offset]
         offset += cut.count
-    return Cut(block_of, len(keys), min(cut.confidence for cut in cuts))
+    pass_of = np.empty(len(keys), dtype=np.int64)
+    pass_of[rank] = [number for _, number in keys]
+    kinds: tuple[PassKind, ...] = tuple("micro_batch" for _ in cuts)
+    whole = all(cut.count for cut in cuts)
+    return Cut(
+        block_of,
+        len(keys),
+        min(cut.confidence for cut in cuts),
+        pass_kinds=kinds if whole else (),
+        pass_of=pass_of if whole else None,
+    )
 
 
 def _around(where: IntArray, cut: Cut) -> tuple[IntArray, IntArray]:

@@ -53,7 +53,10 @@ def truncate(own: IntArray, group: IntArray, peers: Iterable[Peer]) -> Cut | Non
             if block_of is not None:
                 numbers, block_of = np.unique(block_of, return_inverse=True)
                 block_of = block_of.astype(np.int64) - int(len(numbers) > 0 and numbers[0] < 0)
-                return Cut(block_of, int(block_of.max(initial=-1)) + 1, peer.cut.confidence)
+                kept = numbers[numbers >= 0]
+                pass_of = None if peer.cut.pass_of is None else peer.cut.pass_of[kept]
+                count = int(block_of.max(initial=-1)) + 1
+                return Cut(block_of, count, peer.cut.confidence, pass_kinds=peer.cut.pass_kinds, pass_of=pass_of)
     return None
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar
 
 from traceanalyzer.declare import Document, Part, csv_columns, told
 from traceanalyzer.problems import TraceWarning
-from traceanalyzer.words import ROLES, Method, Phase
+from traceanalyzer.show.step_pass import StepPass
+from traceanalyzer.words import ROLES, Method, Phase, PhaseSource
 
 Variant = Annotated[str, told("Letter that blocks with the same content share.")]
 Kind = Annotated[
@@ -78,6 +79,11 @@ class StepBlocks(Part):
     index: StepNumber
     label: Annotated[str | None, told("Text of its marker.", null="no marker")]
     phase: StepPhase
+    phase_source: Annotated[PhaseSource | None, told("Whether its marker says the phase.", null="the phase is unknown")]
+    phase_confidence: Annotated[
+        float | None,
+        told("Estimated probability that an inferred phase is right.", null="it was not inferred", basis="modelled"),
+    ]
     complete: Complete
     method: Annotated[
         Method | None,
@@ -89,7 +95,8 @@ class StepBlocks(Part):
     prologue: Annotated[SectionSums, told("Events before the first block.")]
     epilogue: Annotated[SectionSums, told("Events after the last block.")]
     period_blocks: Annotated[int | None, told("Blocks after which the variants repeat.", null="no blocks")]
-    blocks: Annotated[list[BlockEntry], told("The blocks in order.")]
+    passes: Annotated[list[StepPass], told("Passes through the layers of a model, in order.")]
+    blocks: Annotated[list[BlockEntry], told("The blocks in order, those of every pass.")]
 
 
 class BlockOutlier(Part):

@@ -28,6 +28,7 @@ from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import Segmentation
 from traceanalyzer.segment.opening import opening
 from traceanalyzer.segment.outliers import Outlier, TooFew, find_outliers, too_few
+from traceanalyzer.segment.passes import passes_in_words
 from traceanalyzer.show.step_groups import StepGroup, step_groups
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import plural, signed, us, visible
@@ -168,6 +169,9 @@ def _group(title: str, group: StepGroup, cut: Segmentation, outliers: list[Outli
     yield Text(f"  {plural(by_block.height, 'block')} from {how}, confidence {confidence:.2f}{doubt}{over}")
     if towers:
         yield Text(f"  {towers}")
+    beside = passes_in_words(shown)
+    if beside is not None:
+        yield Text(f"  {plural(group.depth or 0, 'layer')} of the model; {beside}")
     yield Text()
     yield from _strip(by_block, width)
     yield Text()

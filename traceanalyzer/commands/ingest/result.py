@@ -8,7 +8,8 @@ from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.findings import Finding
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.show.source_file import SourceFile
-from traceanalyzer.words import PassKind, Phase, PhaseSource, WorkloadKind
+from traceanalyzer.show.step_pass import StepPass
+from traceanalyzer.words import Phase, PhaseSource, WorkloadKind
 
 
 class SummaryParallel(Part):
@@ -39,15 +40,6 @@ class SummaryTopKernel(Part):
     share: Annotated[float, told("Of kernel_sum_us.")]
 
 
-class SummaryPass(Part):
-    """A pass through the layers of a model within a step."""
-
-    kind: Annotated[
-        PassKind, told("The model's, a draft model's, or that of a part of the batch that runs beside another part.")
-    ]
-    blocks: Annotated[int, told("Transformer blocks of the pass.")]
-
-
 class SummaryStep(Part):
     """One pass of the model."""
 
@@ -71,7 +63,7 @@ class SummaryStep(Part):
     span_us: Annotated[float, told("First to last event of the step.")]
     idle_before_us: Annotated[float | None, told("Pause between the step before and this one.", null="the first step")]
     blocks: Annotated[int, told("Transformer blocks: each layer of the main model once, however many passes run.")]
-    passes: Annotated[list[SummaryPass], told("Passes through the layers of a model, in order.", csv=False)]
+    passes: Annotated[list[StepPass], told("Passes through the layers of a model, in order.", csv=False)]
     kv_tokens: Annotated[
         int | None, told("Tokens of all contexts, new ones included.", null="the marker does not tell")
     ]

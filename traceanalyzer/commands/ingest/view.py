@@ -22,6 +22,7 @@ from traceanalyzer.commands.ingest.result import (
 )
 from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.problems import TraceWarning
+from traceanalyzer.segment.passes import passes_in_words
 from traceanalyzer.show.terminal import table
 from traceanalyzer.trace import TraceSet
 from traceanalyzer.wording import duration, percent, plural, visible
@@ -205,4 +206,6 @@ def _blocks_line(steps: pl.DataFrame) -> str:
     shown = " or ".join(str(count) for count in counts)
     if isinstance(lowest, float) and lowest < LEAST_CERTAIN:
         return f"{shown} parts per step that repeat, probably not transformer blocks{sure}"
-    return f"{shown} transformer blocks per step{sure}"
+    beside = passes_in_words(complete)
+    told = f"; {beside}" if beside else ""
+    return f"{shown} transformer blocks per step{sure}{told}"
