@@ -11,7 +11,7 @@ from tests.support.places import ROOT
 from traceanalyzer.names import parse, role_hint
 from traceanalyzer.names.cpp_text import NameView
 from traceanalyzer.names.kernel_name import FAMILIES, FAMILY_OF_KIND, KINDS, ROLE_OF_KIND
-from traceanalyzer.names.registry import Scheme, register, schemes
+from traceanalyzer.names.registry import Scheme, first_reading, register, schemes
 
 CUTE = "cute::tuple<cute::C<{}>, cute::C<{}>, cute::C<{}> >"
 GROUPED = (
@@ -346,6 +346,19 @@ def takes(scheme: Scheme, view: NameView) -> bool:
 def test_every_registered_scheme_takes_one_of_the_names_above() -> None:
     views = [NameView(name) for name, _ in (*CASES, *CONVOLUTIONS, *ENGINES, *GGML)]
     assert [scheme.name for scheme in schemes() if not any(takes(scheme, view) for view in views)] == []
+
+
+def test_the_search_by_outline_ends_at_the_first_scheme_that_takes_the_name() -> None:
+    for name in [name for name, _ in (*CASES, *CONVOLUTIONS, *ENGINES, *GGML)]:
+        view = NameView(name)
+        for scheme in schemes():
+            offered = view.lower.startswith(scheme.prefixes) or any(part in view.lower for part in scheme.contains)
+            match = scheme.pattern.search(view.text)
+            if (offered or not (scheme.prefixes or scheme.contains)) and match and scheme.read(view, match):
+                assert first_reading(view) == scheme.read(view, match), name
+                break
+        else:
+            assert first_reading(view) is None, name
 
 
 def test_a_scheme_is_registered_once() -> None:
