@@ -77,11 +77,7 @@ def dense_launches(
     """Allocate the result (and the parts, with split_k) and describe the launches of a dense product.
 
     Args:
-        kernel: what multiplies.
         case: its tensors go to the kernel under their names.
-        config: how.
-        dtype: of the result.
-        strides: of the tensors, by parameter.
         constants: the kernel's own constants, besides the configuration's.
     """
     m, n, k = case.problem.m, case.problem.n, case.problem.k

@@ -5,6 +5,7 @@ import torch
 import triton
 import triton.language as tl
 
+from traceanalyzer.kernels.dense import SPACE as DENSE_SPACE
 from traceanalyzer.kernels.dense import dense_launches
 from traceanalyzer.kernels.launch import Case, KernelSpec, Prepared
 from traceanalyzer.kernels.problem import Config, Problem
@@ -121,15 +122,7 @@ def reference(case: Case) -> torch.Tensor:
 
 
 SPACE = SearchSpace(
-    axes={
-        "block_m": (16, 32, 64, 128),
-        "block_n": (16, 32, 64, 128),
-        "block_k": (32, 64, 128),
-        "split_k": (1, 2, 4, 8),
-        "group_m": (1, 8),
-        "num_warps": (1, 2, 4, 8),
-        "num_stages": (1, 2, 3, 4, 5),
-    },
+    axes={**DENSE_SPACE.axes, "block_n": (16, 32, 64, 128), "block_k": (32, 64, 128)},
     constraints=(
         *COMMON_CONSTRAINTS,
         Constraint("block_k crosses a group of scales (128)", lambda p, c, t: GROUP % c.block_k == 0, required=True),

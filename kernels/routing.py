@@ -40,9 +40,7 @@ def draw_experts(problem: Problem, draw: str, seed: int) -> torch.Tensor:
     """Return the experts of every token, ``[tokens, top_k]`` int64, without repetition in a row.
 
     Args:
-        problem: tokens, experts and top_k.
         draw: ``uniform``, ``skewed`` (Zipf), or rows per expert such as ``3,0,5,...`` (one number per expert).
-        seed: of the draw.
 
     Raises:
         ValueError: the draw is unknown, or the counts do not fit the problem.

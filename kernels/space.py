@@ -69,8 +69,6 @@ class SearchSpace:
         """Return the candidates for a problem.
 
         Args:
-            problem: what is multiplied.
-            target: where.
             named: values that replace this space's own. They are tried even where this space would not, unless a
                 constraint that always counts rules them out.
 

@@ -43,13 +43,7 @@ def dense_traffic(problem: Problem, config: Config) -> MemoryTraffic:
 
 
 def grouped_traffic(problem: Problem, config: Config, weight_bytes: float) -> MemoryTraffic:
-    """Return what a product of 2-byte activations and grouped weights moves under uniform routing.
-
-    Args:
-        problem: what is multiplied.
-        config: how.
-        weight_bytes: of one weight.
-    """
+    """Return what a product of 2-byte activations and grouped weights moves under uniform routing."""
     hit, tiles_m = expected_tiles(problem, config.block_m)
     tiles_n = _up(problem.n, config.block_n)
     rows = problem.m / tiles_m

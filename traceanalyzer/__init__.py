@@ -43,21 +43,15 @@ __all__ = [
 ]
 
 # Imported on first use, so that `traceanalyzer --help` does not pay for Polars.
-_HOME = {
-    "Hotspots": "commands.hotspots.compute",
-    "Segmentation": "segment",
-    "Timeline": "commands.ingest.compute",
-    "Trace": "trace",
-    "TraceError": "problems",
-    "TraceSet": "trace",
-    "TraceWarning": "problems",
-    "blocks": "segment.frames",
-    "hotspots": "commands.hotspots.compute",
-    "open_trace": "trace",
-    "open_traces": "trace",
-    "steps": "segment.frames",
-    "timelines": "commands.ingest.compute",
+_NAMES = {
+    "commands.hotspots.compute": ("Hotspots", "hotspots"),
+    "commands.ingest.compute": ("Timeline", "timelines"),
+    "problems": ("TraceError", "TraceWarning"),
+    "segment": ("Segmentation",),
+    "segment.frames": ("blocks", "steps"),
+    "trace": ("Trace", "TraceSet", "open_trace", "open_traces"),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:

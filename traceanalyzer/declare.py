@@ -217,8 +217,6 @@ def rows_of(part: type[P], frame: pl.DataFrame, /, **given: Any) -> list[P]:
     """Make a part of each row of a frame; its times are ns there, and µs or ms in the part.
 
     Args:
-        part: what a row becomes.
-        frame: has a column for every field that is not given.
         given: fields that are the same for all rows.
     """
     sources = [(name, *_source(name, frame.columns)) for name in part.__struct_fields__ if name not in given]
@@ -235,8 +233,6 @@ def part_of(part: type[P], source: Any, /, **given: Any) -> P:
     made of is turned into parts likewise.
 
     Args:
-        part: what is made.
-        source: a dataclass, a struct or a mapping.
         given: fields that the source lacks or names otherwise.
     """
     mapping = isinstance(source, Mapping)

@@ -20,10 +20,6 @@ def written_whole(path: Path, *, make_folder: bool = False) -> Iterator[BinaryIO
     Its permissions are those of any new file. A link is followed. What is not a file (/dev/None, a pipe) is written to
     as it is: it must not be replaced.
 
-    Args:
-        path: the file.
-        make_folder: whether a missing folder is made; else it is an error.
-
     Raises:
         TraceError: it cannot be written.
     """

@@ -44,7 +44,6 @@ class Trace:
         """Open an ingested trace; nothing is read until a view is asked for.
 
         Args:
-            store: the trace.
             keep: whether results may be read from files beside its events, and written there.
         """
         base = store.metadata.base_ns
@@ -196,7 +195,6 @@ def open_traces(
     """Open every trace found at the paths (files, directories, archives, stores, URLs), one per rank.
 
     Args:
-        paths: where to look.
         output: a directory that keeps the ingested stores; None for the cache only.
         cache: whether the cache, and results kept in stores, may be read and written.
         progress: called with bytes read so far and bytes in all (None when unknown).

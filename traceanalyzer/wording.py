@@ -79,12 +79,13 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
+def place_of(warning: TraceWarning) -> str:
+    """Where in its file a warning is about, such as ``byte 1024, line 7``; empty where that is unknown."""
+    places = (("byte", warning.byte_offset), ("line", warning.line))
+    return ", ".join(f"{name} {value}" for name, value in places if value is not None)
+
+
 def warning_line(warning: TraceWarning) -> str:
     """One line for stderr that names the file, the place and what is wrong."""
-    place = []
-    if warning.byte_offset is not None:
-        place.append(f"byte {warning.byte_offset}")
-    if warning.line is not None:
-        place.append(f"line {warning.line}")
-    where = ": ".join(part for part in (warning.source, ", ".join(place)) if part)
+    where = ": ".join(part for part in (warning.source, place_of(warning)) if part)
     return visible(f"warning: {where + ': ' if where else ''}{warning.message} [{warning.code}]")

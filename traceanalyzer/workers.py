@@ -262,10 +262,6 @@ def serve(answer: Callable[[Any, bytes], Any], kind: Any = dict[str, Any]) -> No
 
     Whatever else the process prints goes to stderr, so that it cannot be taken for an answer; whatever it starts finds
     nothing to read. An exception becomes an answer with ``error``.
-
-    Args:
-        answer: is given the question and its payload.
-        kind: the type of the questions.
     """
     _die_with_the_caller()
     source, replies = os.fdopen(os.dup(0), "rb", buffering=READ_BYTES), os.fdopen(os.dup(1), "wb")

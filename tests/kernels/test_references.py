@@ -7,7 +7,7 @@ import torch
 
 from traceanalyzer.kernels import find_kernel
 from traceanalyzer.kernels.launch import Case
-from traceanalyzer.kernels.mxfp4 import dequantize, random_weights
+from traceanalyzer.kernels.moe_mxfp4 import dequantize, random_weights
 from traceanalyzer.kernels.problem import Problem
 from traceanalyzer.kernels.routing import route
 from traceanalyzer.kernels.target import INTERPRETER, find_target

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from traceanalyzer.cli.common import QUIET
+from traceanalyzer.cli.common import (
+    QUIET,
+    limit_option,
+    open_one,
+    paths_argument,
+    rank_option,
+    show_warnings,
+    warnings_of,
+)
+from traceanalyzer.cli.forms import Form, form_options, show
 from traceanalyzer.cli.guards import guarded
 from traceanalyzer.discovery import Declared, declared
 
@@ -17,11 +26,30 @@ Maker = Callable[[Declared], click.Command]
 def command_of(one: Declared) -> click.Command:
     """Return the command that a folder holds, or make one for an analysis that has none of its own."""
     if one.is_bare:
-        from traceanalyzer.cli.analyses import command_of_analysis
-
         return command_of_analysis(one)
     command: click.Command = one.load()
     return command
+
+
+def command_of_analysis(analysis: Declared) -> click.Command:
+    """Return the command of an analysis; what it computes is imported when it runs."""
+
+    @click.command(analysis.name, help=analysis.description())
+    @paths_argument
+    @rank_option
+    @limit_option(20)
+    @form_options
+    def run(paths: tuple[str, ...], rank: int | None, limit: int, form: Form, no_cache: bool) -> None:
+        from traceanalyzer.show import frame_table
+
+        trace = open_one(paths, rank=rank, no_cache=no_cache)
+        frame = analysis.load()(trace)
+        show_warnings(warnings_of(trace))
+        columns, rows = frame_table.in_us(frame)
+        document = {"schema": f"traceanalyzer/{analysis.name}/1", "rows": rows}
+        show(form, document, csv=(columns, rows), render=lambda width: frame_table.render(frame, limit, width))
+
+    return run
 
 
 class CommandGroup(click.Group):

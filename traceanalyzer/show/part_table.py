@@ -47,9 +47,6 @@ def part_table(
     """Return rows as a table of some of their fields; the first is the name, on the left, and shortened to fit.
 
     Args:
-        rows: at least one, all of one kind.
-        names: the fields shown, in order.
-        width: of the terminal, in characters.
         spare: fields that a narrow terminal does without, the first to go first.
         headings: other headings than those declared, by field.
         unknown: what stands for an unknown value, by field; ``n/a`` elsewhere.

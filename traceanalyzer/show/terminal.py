@@ -75,10 +75,8 @@ def table(
     """Build a table that fits the width; the text column is on the left, numbers are right-aligned.
 
     Args:
-        columns: headings.
         rows: cells as text; untrusted text is shown literally.
         name_column: the column of kernel names, which are shortened to the space the others leave; None for none.
-        width: of the terminal, in characters.
         shorten: how names lose length; the default knows kernel names.
         spare: columns, by index, that a narrow terminal does without, the first to go first. A cell that still does
             not fit is folded onto the next line: a figure never loses digits.

@@ -130,7 +130,7 @@ def _show(captured: Capture, *, as_json: bool, no_cache: bool) -> None:
         else:
             console().print(view.render(captured, None))
         return
-    from traceanalyzer.commands.capture.recorded import decode_steps, shortfall
+    from traceanalyzer.commands.capture.compute import decode_steps, shortfall
     from traceanalyzer.commands.ingest import view as summary_view
     from traceanalyzer.commands.ingest.compute import engine_of, timelines
 

@@ -37,7 +37,6 @@ def identify(client: Client, model: str | None = None) -> Server:
     """Ask a server what it is.
 
     Args:
-        client: for the server.
         model: the model to use, where it serves several; None takes the first.
 
     Raises:

@@ -8,8 +8,7 @@ from statistics import fmean
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.capture.compute import Capture
-from traceanalyzer.commands.capture.recorded import Recorded
+from traceanalyzer.commands.capture.compute import Capture, Recorded
 from traceanalyzer.commands.capture.result import AnsweredRequests, CaptureDocument
 from traceanalyzer.commands.ingest.result import SummaryDocument
 from traceanalyzer.problems import TraceWarning

@@ -49,10 +49,6 @@ def diff(before: Trace, after: Trace, phase: str | None = None) -> Diff:
     Where no batch size occurs in both, steps of the same phase are compared and a warning says so. Each combination
     of phase and batch weighs as often as it occurs in ``before``.
 
-    Args:
-        before, after: one rank's trace each.
-        phase: only this phase; None for all that match.
-
     Raises:
         TraceError: no phase occurs in both.
     """

@@ -62,7 +62,6 @@ def examine(path: str, repair: Path | None = None) -> DoctorDocument:
     """Read a trace and say what is wrong with it.
 
     Args:
-        path: whatever ``ingest`` takes.
         repair: where to write a valid copy (gzip where the name ends in .gz); None for none.
 
     Raises:
@@ -92,7 +91,6 @@ def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
     Events are copied as they are written in the file; only those that were mended change.
 
     Args:
-        path: the trace.
         target: the copy; gzip where its name ends in .gz.
         more: events to write after those of the trace, one JSON object each.
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from traceanalyzer.declare import Document, Part, told
+from traceanalyzer.declare import Document, told
+from traceanalyzer.problems import TraceWarning
 
 
-class DoctorProblem(Part):
+class DoctorProblem(TraceWarning, kw_only=True):
     """One thing that is wrong."""
 
-    code: Annotated[str, told("Stable identifier; see warnings.md.")]
-    message: Annotated[str, told("One sentence for a person.")]
-    byte_offset: Annotated[int | None, told("Place in the decompressed file.", null="unknown", unit="bytes")]
-    line: Annotated[int | None, told("Line there, from 1.", null="unknown")]
-    count: Annotated[int | None, told("Events concerned.", null="not counted")]
     effect: Annotated[str, told("What it does to results.")]
-    source: Annotated[str | None, told("The file or member concerned.", null="the whole input")]
 
 
 class DoctorDocument(Document, tag="traceanalyzer/doctor/1"):

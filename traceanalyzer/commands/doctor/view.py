@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceanalyzer.commands.doctor.result import DoctorDocument
-from traceanalyzer.wording import plural, visible
+from traceanalyzer.wording import place_of, plural, visible
 
 
 def lines(path: str, diagnosis: DoctorDocument) -> Iterator[str]:
@@ -14,9 +14,7 @@ def lines(path: str, diagnosis: DoctorDocument) -> Iterator[str]:
     count = plural(len(diagnosis.problems), "problem") if diagnosis.problems else "no problems"
     yield f"{visible(path)}: {state}, {count}"
     for problem in diagnosis.problems:
-        place = [f"byte {problem.byte_offset}"] if problem.byte_offset is not None else []
-        place += [f"line {problem.line}"] if problem.line is not None else []
-        where = f" ({', '.join(place)})" if place else ""
+        where = f" ({place})" if (place := place_of(problem)) else ""
         member = f"{visible(problem.source)}: " if problem.source and problem.source != path else ""
         yield f"  {problem.code}{where}: {member}{visible(problem.message)}"
         yield f"      effect: {problem.effect}"

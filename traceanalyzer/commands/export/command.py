@@ -21,6 +21,8 @@ from traceanalyzer.cli.request_options import Given, request_options
 from traceanalyzer.discovery import Declared, bare_analyses
 
 TABLES = ("steps", "blocks", "kernels", "roles", "gaps", "roofline", "events")
+DEFAULT = TABLES[:-1]
+"""Tables written without being asked for; ``events`` has a row per kernel."""
 
 
 def command_of_format(form: Declared) -> click.Command:
@@ -33,7 +35,7 @@ def command_of_format(form: Declared) -> click.Command:
         "tables",
         multiple=True,
         type=click.Choice([*TABLES, *sorted(bare_analyses())]),
-        help=f"Only this table; repeatable. Without it {', '.join(TABLES[:-1])}; events has a row per kernel.",
+        help=f"Only this table; repeatable. Without it {', '.join(DEFAULT)}; events has a row per kernel.",
     )
     @request_options
     @rank_option
@@ -42,7 +44,7 @@ def command_of_format(form: Declared) -> click.Command:
     def run(
         output: Path, paths: tuple[str, ...], tables: tuple[str, ...], given: Given, rank: int | None, no_cache: bool
     ) -> None:
-        from traceanalyzer.commands.export.tables import DEFAULT, tables_of
+        from traceanalyzer.commands.export.tables import tables_of
         from traceanalyzer.roofline import RooflineError
 
         trace = open_one(paths, rank=rank, no_cache=no_cache)

@@ -18,12 +18,6 @@ def write_each(
 ) -> list[Path]:
     """Write every table to a file of its name in a directory; a single one to ``target`` itself if its suffix fits.
 
-    Args:
-        tables: what to write.
-        target: a directory, or a file that ends in ``suffix``.
-        suffix: of the files, such as ``.csv``, in lower case.
-        encoded: the bytes of a table's file.
-
     Raises:
         TraceError: several tables are to go to one file, or a file cannot be written.
     """

@@ -11,6 +11,7 @@ import polars as pl
 
 from traceanalyzer.commands.blocks import view as blocks_view
 from traceanalyzer.commands.blocks.result import BLOCK_COLUMNS
+from traceanalyzer.commands.export.command import DEFAULT, TABLES
 from traceanalyzer.commands.hotspots.compute import hotspots
 from traceanalyzer.commands.hotspots.result import HotspotRow
 from traceanalyzer.commands.hotspots.view import rows_of_ranking
@@ -26,11 +27,6 @@ from traceanalyzer.roofline.bounds import bounds_by
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.show.frame_table import in_us
 from traceanalyzer.trace import Trace
-
-NAMES = ("steps", "blocks", "kernels", "roles", "gaps", "roofline", "events")
-DEFAULT = NAMES[:-1]
-"""Tables written without being asked for; ``events`` has a row per kernel."""
-
 
 STEP_COLUMNS = (
     *(
@@ -77,9 +73,7 @@ def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | N
     ones, as ``hotspots`` does.
 
     Args:
-        trace: one rank's trace.
-        names: some of NAMES, or of analyses that declare themselves.
-        request: what the user states of model, GPU, workload and phase.
+        names: some of TABLES, or of analyses that declare themselves.
 
     Raises:
         RooflineError: what is stated contradicts the trace, or it has no complete step of the phase.
@@ -101,7 +95,7 @@ def tables_of(trace: Trace, names: Iterable[str] = DEFAULT, request: Request | N
         "roofline": lambda: _roofline(trace, stated),
         "events": lambda: TableData("events", EVENT_COLUMNS, tuple(_events(cut))),
     }
-    made = [makers[name]() for name in NAMES if name in asked]
+    made = [makers[name]() for name in TABLES if name in asked]
     return [*(one for one in made if one is not None), *_of_analyses(trace, asked)]
 
 

@@ -47,8 +47,6 @@ def align(paired: pl.DataFrame, ranks: Sequence[int], *, based: bool) -> Clocks:
     """Estimate offsets from paired calls (columns of pairing.PAIRED_SCHEMA) and apply those that matter.
 
     Args:
-        paired: calls paired across ranks.
-        ranks: all ranks at hand.
         based: whether every file gives its base time, so that the clocks should agree already.
     """
     if len(ranks) < 2:

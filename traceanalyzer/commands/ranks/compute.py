@@ -7,25 +7,19 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from traceanalyzer.commands.ranks.causes import causes
+from traceanalyzer.commands.ranks import exposure
+from traceanalyzer.commands.ranks.call_groups import calls_of
 from traceanalyzer.commands.ranks.clocks import BASE_TIME, Clocks, align
-from traceanalyzer.commands.ranks.collective_groups import with_groups
-from traceanalyzer.commands.ranks.dummies import dummy_steps
 from traceanalyzer.commands.ranks.experts import Experts, find_experts
-from traceanalyzer.commands.ranks.exposure import EXPOSURE_COLUMNS, exposure
 from traceanalyzer.commands.ranks.job_layout import JobLayout, find_layout
 from traceanalyzer.commands.ranks.members import DUPLICATE_RANK, Member, Membership, membership
 from traceanalyzer.commands.ranks.pairing import pair
 from traceanalyzer.commands.ranks.rank_events import rank_events
-from traceanalyzer.commands.ranks.stages import Pipeline, find_pipeline, layers_of
-from traceanalyzer.commands.ranks.transfers import pipeline_transfers
-from traceanalyzer.commands.ranks.waiting import split, totals, waits
+from traceanalyzer.commands.ranks.stages import Pipeline, find_pipeline
+from traceanalyzer.commands.ranks.waiting import causes, split, totals, waits
 from traceanalyzer.notebook import NotebookView
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.trace import TraceSet
-
-_CALLED = ("kind", "rank", "step", "start_ns", "dur_ns", "counts", "bytes", "event")
-"""Columns of the events that pairing needs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +84,7 @@ def compare(traces: TraceSet) -> RankComparison:
     events = rank_events(members).with_row_index("event")
     layout, conflicts = find_layout(members, chosen.world_size, events)
     based = all(member.trace.metadata.base_time_ns is not None for member in members)
-    collectives, transfers, bases = _calls(events, layout, ranks)
+    collectives, transfers, bases = calls_of(events, layout, ranks)
     # Clocks can be compared where all files give their base time, or none does (then they share the file clock).
     clocks_agree = based or all(member.trace.metadata.base_time_ns is None for member in members)
     both = pl.concat([collectives, transfers])
@@ -102,8 +96,8 @@ def compare(traces: TraceSet) -> RankComparison:
         events, both, paired = (f.with_columns(pl.col("start_ns") + shift) for f in (events, both, paired))
     calls = split(paired).join(events.select("event", "step"), on="event", how="left", maintain_order="left")
     is_transfer = pl.col("event").is_in(transfers["event"].implode())
-    by_step = exposure(events.filter("counts"), ["rank", "step"])
-    layers = layers_of(members)
+    by_step = exposure.exposure(events.filter("counts"), ["rank", "step"])
+    layers = exposure.layers_of(members)
     stage_of = {rank: place["pp"] for rank, place in layout.coordinates.items()}
     kernels = events.filter("is_kernel")
     return RankComparison(
@@ -115,12 +109,12 @@ def compare(traces: TraceSet) -> RankComparison:
         causes=causes(kernels, calls.filter(~is_transfer), both.filter(~is_transfer)),
         bases=bases,
         unpaired=unpaired,
-        per_rank=_per_rank(events, ranks, stage_of, layers),
+        per_rank=exposure.per_rank(events, stage_of, layers),
         by_step=by_step,
-        per_step=_per_step(by_step, events, calls, ranks),
+        per_step=exposure.per_step(by_step, events, calls, ranks),
         pipeline=find_pipeline(events, calls.filter(is_transfer), layout, layers),
         experts=find_experts(events, calls, stage_of),
-        dummies=dummy_steps(members),
+        dummies=exposure.dummy_steps(members),
         calls=calls,
         warnings=(*chosen.warnings, *conflicts, *_about_pairs(unpaired, clocks, paired)),
     )
@@ -138,51 +132,6 @@ def warnings_of_job(traces: TraceSet, comparison: RankComparison) -> tuple[Trace
         for warning in member.trace.metadata.warnings
     ]
     return tuple(dict.fromkeys([*of_input, *comparison.warnings, *own]))
-
-
-def _calls(
-    events: pl.DataFrame, layout: JobLayout, ranks: list[int]
-) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str]]:
-    """Collectives and point-to-point transfers with their groups, and how the groups are known."""
-    calls = events.filter("is_comm").select(*_CALLED, "name", "members", "direction")
-    is_transfer = pl.col("kind") == "send_recv"
-    transfers = calls.filter(is_transfer)
-    rest = calls.filter(~is_transfer)
-    if layout.size("pp") < 2:
-        # NCCL runs an all-to-all as grouped sends and receives.
-        rest = pl.concat([rest, transfers.with_columns(kind=pl.lit("all_to_all"))]).sort("rank", "start_ns")
-        transfers = transfers.clear()
-    grouped, bases = with_groups(rest, layout, ranks)
-    directed = pipeline_transfers(transfers, layout)
-    bases |= dict.fromkeys(directed["group"].unique().to_list(), "neighbouring stages of the layout")
-    return grouped.select("group", *_CALLED), directed.select("group", *_CALLED), bases
-
-
-def _per_rank(
-    events: pl.DataFrame, ranks: list[int], stage_of: dict[int, int], layers: dict[int, int | None]
-) -> pl.DataFrame:
-    known = pl.DataFrame(
-        {"rank": ranks, "stage": [stage_of.get(rank) for rank in ranks], "layers": [layers[rank] for rank in ranks]},
-        schema={"rank": pl.Int32, "stage": pl.Int32, "layers": pl.Int64},
-    )
-    return known.join(exposure(events, ["rank"]), on="rank", how="left").sort("rank")
-
-
-def _per_step(by_step: pl.DataFrame, events: pl.DataFrame, calls: pl.DataFrame, ranks: list[int]) -> pl.DataFrame:
-    """Sums over the steps that count, by rank."""
-    sums = by_step.group_by("rank").agg(pl.len().alias("steps"), pl.col(*EXPOSURE_COLUMNS).sum())
-    waited = (
-        calls.join(events.filter("counts").select("event"), on="event", how="semi")
-        .group_by("rank")
-        .agg(pl.col("wait_ns").sum())
-    )
-    base = pl.DataFrame({"rank": ranks}, schema={"rank": pl.Int32})
-    return (
-        base.join(sums, on="rank", how="left")
-        .join(waited, on="rank", how="left")
-        .with_columns(pl.exclude("rank").fill_null(0))
-        .sort("rank")
-    )
 
 
 def _about_pairs(unpaired: pl.DataFrame, clocks: Clocks, paired: pl.DataFrame) -> list[TraceWarning]:

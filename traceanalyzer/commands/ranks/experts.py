@@ -42,7 +42,7 @@ def find_experts(events: pl.DataFrame, calls: pl.DataFrame, stage_of: Mapping[in
 
     Args:
         events: columns of rank_events.EVENT_COLUMNS.
-        calls: collectives as waiting.split returns them, and ``step``.
+        calls: collectives as ``waiting.split`` returns them, and ``step``.
         stage_of: pipeline stage of each rank: stages of unequal depth are compared within themselves only.
     """
     role = pl.col("role").cast(pl.String)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import polars as pl
+
+from traceanalyzer.commands.ranks.members import Member
+from traceanalyzer.commands.ranks.result import RankDummies
+from traceanalyzer.declare import frame_schema
+from traceanalyzer.segment import segment
 
 EXPOSURE_COLUMNS = ("span_ns", "compute_ns", "comm_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
 """Lengths of unions over all streams. compute + exposed_comm + exposed_copy + idle = span."""
@@ -54,3 +61,50 @@ def _covered(events: pl.DataFrame, by: list[str], name: str) -> pl.DataFrame:
     reached = pl.max_horizontal(until.cum_max().shift(1), "at")
     added = apart.select(*by, added=(until - reached).clip(lower_bound=0))
     return added.group_by(by).agg(pl.col("added").sum().alias(name))
+
+
+def per_rank(events: pl.DataFrame, stage_of: Mapping[int, int], layers: Mapping[int, int | None]) -> pl.DataFrame:
+    """Return the exposure of each rank over the whole recording, with its stage and layers."""
+    known = pl.DataFrame(
+        {"rank": list(layers), "stage": [stage_of.get(rank) for rank in layers], "layers": list(layers.values())},
+        schema={"rank": pl.Int32, "stage": pl.Int32, "layers": pl.Int64},
+    )
+    return known.join(exposure(events, ["rank"]), on="rank", how="left").sort("rank")
+
+
+def per_step(by_step: pl.DataFrame, events: pl.DataFrame, calls: pl.DataFrame, ranks: Sequence[int]) -> pl.DataFrame:
+    """Sum exposure and waiting over the steps that count, by rank."""
+    sums = by_step.group_by("rank").agg(pl.len().alias("steps"), pl.col(*EXPOSURE_COLUMNS).sum())
+    counted = calls.join(events.filter("counts").select("event"), on="event", how="semi")
+    waited = counted.group_by("rank").agg(pl.col("wait_ns").sum())
+    base = pl.DataFrame({"rank": ranks}, schema={"rank": pl.Int32})
+    joined = base.join(sums, on="rank", how="left").join(waited, on="rank", how="left")
+    return joined.with_columns(pl.exclude("rank").fill_null(0)).sort("rank")
+
+
+def layers_of(members: Sequence[Member]) -> dict[int, int | None]:
+    """Transformer blocks of each rank: the most common count over its complete steps; None where none was found."""
+    layers: dict[int, int | None] = {}
+    for member in members:
+        steps = _complete_steps(member).filter(pl.col("phase") != "dummy", pl.col("blocks") > 0)
+        common = steps.group_by("blocks").len().sort(["len", "blocks"], descending=True)
+        layers[member.rank] = None if common.is_empty() else int(common["blocks"][0])
+    return layers
+
+
+def dummy_steps(members: Sequence[Member]) -> pl.DataFrame:
+    """Count the steps that data-parallel ranks ran without requests, only because the others had some.
+
+    One row for each rank that ran such a step, in the columns of ``RankDummies``.
+    """
+    rows = []
+    for member in members:
+        steps = _complete_steps(member).filter(pl.col("kernels") > 0)
+        idle = steps.filter(pl.col("phase") == "dummy")
+        rows.append((member.rank, steps.height, idle.height, int(idle["span_ns"].sum())))
+    return pl.DataFrame(rows, schema=frame_schema(RankDummies), orient="row").filter(pl.col("dummy_steps") > 0)
+
+
+def _complete_steps(member: Member) -> pl.DataFrame:
+    own = pl.col("device").eq_missing(pl.lit(member.device, dtype=pl.Int32))
+    return segment(member.trace).steps.filter("complete", own)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from traceanalyzer.commands.ranks.job_layout import JobLayout
-from traceanalyzer.commands.ranks.members import Member
 from traceanalyzer.intervals import union_ns
-from traceanalyzer.segment import segment
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,21 +31,6 @@ class Pipeline:
     steps: int
 
 
-def layers_of(members: Sequence[Member]) -> dict[int, int | None]:
-    """Transformer blocks of each rank: the most common count over its complete steps; None where none was found."""
-    layers: dict[int, int | None] = {}
-    for member in members:
-        steps = segment(member.trace).steps.filter(
-            "complete",
-            pl.col("phase") != "dummy",
-            pl.col("device").eq_missing(pl.lit(member.device, dtype=pl.Int32)),
-            pl.col("blocks") > 0,
-        )
-        common = steps.group_by("blocks").len().sort(["len", "blocks"], descending=True)
-        layers[member.rank] = None if common.is_empty() else int(common["blocks"][0])
-    return layers
-
-
 def find_pipeline(
     events: pl.DataFrame, transfers: pl.DataFrame, layout: JobLayout, layers: dict[int, int | None]
 ) -> Pipeline | None:
@@ -56,9 +38,7 @@ def find_pipeline(
 
     Args:
         events: columns of rank_events.EVENT_COLUMNS, sorted by rank and start.
-        transfers: paired sends and receives as waiting.split returns them.
-        layout: of the job.
-        layers: transformer blocks of each rank.
+        transfers: paired sends and receives as ``waiting.split`` returns them.
     """
     if layout.size("pp") < 2:
         return None

@@ -143,12 +143,7 @@ def _collective(comparison: RankComparison, row: dict[str, Any], peak: float | N
 
 
 def most_often_late(late_calls: Mapping[str, int], calls: int) -> str | None:
-    """Say which rank was last in most calls, with its share of them; None where none was late.
-
-    Args:
-        late_calls: by rank, the calls at which it was last.
-        calls: all calls.
-    """
+    """Say which rank was last in most of the calls, with its share of them; None where none was late."""
     late = max(late_calls, key=late_calls.__getitem__, default=None)
     return None if late is None else f"rank {late} ({percent(late_calls[late] / calls)})"
 
@@ -192,15 +187,7 @@ def _pipeline(comparison: RankComparison) -> PipelineTimes | None:
 def render(
     traces: TraceSet, comparison: RankComparison, limit: int, width: int, opinion: SecondOpinion | None = None
 ) -> Group:
-    """Return the findings, then ranks, collectives and causes.
-
-    Args:
-        traces: what was compared.
-        comparison: of the ranks.
-        limit: rows shown of each table; 0 shows all.
-        width: of the terminal, in characters.
-        opinion: what HolisticTraceAnalysis says.
-    """
+    """Return the findings, then ranks, collectives and causes; ``limit`` rows of each table, 0 for all."""
     parts: list[RenderableType] = [Text(_heading(comparison), style="bold")]
     parts += [Text(f"  {visible(finding.message)}") for finding in findings(comparison)]
     skipped = [source for source in traces.sources if source.skipped]

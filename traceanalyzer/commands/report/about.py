@@ -8,8 +8,7 @@ from traceanalyzer.commands.report.gather import PageData, TraceView
 from traceanalyzer.commands.report.page_parts import Listing, Paragraph, Section, bullets, section
 from traceanalyzer.commands.report.page_tables import Spec, table
 from traceanalyzer.names import parse
-from traceanalyzer.problems import TraceWarning
-from traceanalyzer.wording import visible
+from traceanalyzer.wording import place_of, visible
 
 MEASURED = (
     ("Times of kernels, gaps, steps.", "Measured: start and duration of the events in the trace."),
@@ -55,18 +54,13 @@ def warnings_section(views: Sequence[TraceView], data: PageData) -> Section:
     specs = [
         Spec("what", "long", "message"),
         Spec("events", "count", "count"),
-        Spec("place", "text", _place),
+        Spec("place", "text", place_of),
         Spec("file", "text", "source"),
         Spec("code", "text", "code"),
     ]
     return section(
         "warnings", "Warnings", [table("warning-table", "Warnings about the input", specs, dict.fromkeys(warnings))]
     )
-
-
-def _place(warning: TraceWarning) -> str:
-    places = (("byte", warning.byte_offset), ("line", warning.line))
-    return ", ".join(f"{name} {value:,}" for name, value in places if value is not None)
 
 
 def next_section(data: PageData) -> Section | None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from markupsafe import Markup
 
+from traceanalyzer.commands.blocks.plot import block_strip
+from traceanalyzer.commands.hotspots.compute import Hotspots
+from traceanalyzer.commands.hotspots.plot import kernels_by_time
+from traceanalyzer.problems import TraceError
+from traceanalyzer.segment import Segmentation
+from traceanalyzer.segment.outliers import Outlier
 from traceanalyzer.show.plots import style
 
 if TYPE_CHECKING:
@@ -28,6 +35,11 @@ VARIABLES = {
 }
 """Colours of the plots and the variables of the page that stand for them."""
 
+PAIRED_INCHES = 6.2
+"""Width of a figure that stands beside a table."""
+
+MOST_ROLES = 14
+
 _COLOUR = re.compile("|".join(VARIABLES), re.IGNORECASE)
 _ID = re.compile(r'(\bid="|\burl\(#|href="#)')
 
@@ -43,14 +55,8 @@ class Plot:
 
 
 def plot(figure: Figure, identifier: str, description: str) -> Plot:
-    """Turn a figure into inline SVG.
-
-    Args:
-        figure: the figure.
-        identifier: prefix of all ids in it, unique on the page.
-        description: what it shows, in words.
-    """
-    return from_svg(style.encoded(figure, "svg").decode(), identifier, description)
+    """Turn a figure into inline SVG."""
+    return from_svg(_svg(figure), identifier, description)
 
 
 def from_svg(text: str, identifier: str, description: str) -> Plot:
@@ -73,3 +79,32 @@ def from_svg(text: str, identifier: str, description: str) -> Plot:
 
 def _variable(colour: re.Match[str]) -> str:
     return f"var({VARIABLES[colour[0].lower()]})"
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The figures as SVG files.
+
+    Attributes:
+        roles: kernel time by role.
+        blocks: kernel time of each block, stacked; None where there are no blocks.
+    """
+
+    roles: str
+    blocks: str | None
+
+
+def draw(
+    roles: Hotspots, title: str, cut: Segmentation, phase: str | None, rank: int | None, outliers: Sequence[Outlier]
+) -> Pictures:
+    """Draw the figures."""
+    bars = kernels_by_time(roles, "role", limit=MOST_ROLES, title=title, width=PAIRED_INCHES)
+    try:
+        strip = block_strip(cut, rank, PAIRED_INCHES, outliers, phase)
+    except TraceError:
+        return Pictures(_svg(bars), None)
+    return Pictures(_svg(bars), _svg(strip))
+
+
+def _svg(figure: Figure) -> str:
+    return style.encoded(figure, "svg").decode()

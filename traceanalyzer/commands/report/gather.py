@@ -14,7 +14,7 @@ from traceanalyzer.commands.hotspots.compute import Hotspots, rankings
 from traceanalyzer.commands.idle.compute import Idle, idle
 from traceanalyzer.commands.ingest.compute import Timeline, engine_of, timelines
 from traceanalyzer.commands.ranks.compute import RankComparison, compare, warnings_of_job
-from traceanalyzer.commands.report.pictures import Pictures, draw
+from traceanalyzer.commands.report.figures import Pictures, draw
 from traceanalyzer.findings import NO_TARGET, Finding
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.roofline import Request, Roofline, RooflineError
@@ -123,10 +123,6 @@ class PageData:
 
 def gather_trace(trace: Trace, request: Request | None = None) -> TraceView:
     """Run every analysis of one trace.
-
-    Args:
-        trace: one rank's trace.
-        request: what the user states of model, GPU, workload and phase; nothing by default.
 
     Raises:
         RooflineError: what is stated contradicts the trace, or it has no such phase.

@@ -107,74 +107,34 @@ def table(
     filterable: bool = False,
     totals: Mapping[str, Any] | None = None,
 ) -> Table | None:
-    """Make a table, or None where there are no rows; columns without any value are left out.
-
-    Args:
-        identifier: unique on the page.
-        caption: what a row is.
-        specs: the columns.
-        rows: the rows, in order.
-        limit: rows taken; 0 takes all.
-        filterable: offer a field to filter by.
-        totals: the last row.
-    """
+    """Make a table of the first rows (``limit`` 0: of all), without columns that hold no value; None of no rows."""
     listed = list(rows)
     if not listed:
         return None
-    shown = listed[:limit] if limit else listed
-    filled = [_Filled(spec, [spec.value(row) for row in shown]) for spec in specs]
-    kept = [column for column in filled if column.has_any]
-    unit = _unit([time for column in kept for time in column.times()])
-    body = tuple(zip(*(column.cells(column.values, unit) for column in kept), strict=True))
+    shown = listed[: limit or None]
+    every = [(spec, [spec.value(row) for row in shown]) for spec in specs]
+    kept = [(spec, values) for spec, values in every if any(value not in (None, "") for value in values)]
+    times = [abs(value) for spec, values in kept if spec.kind == "time" for value in values if value is not None]
+    unit = MILLISECONDS if max(times, default=0.0) >= LONG_NS else MICROSECONDS
+    body = tuple(zip(*([_cell(spec, value, unit) for value in values] for spec, values in kept), strict=True))
     return Table(
         id=identifier,
         caption=caption,
-        columns=tuple(column.heading(unit) for column in kept),
+        columns=tuple(_heading(spec, values, unit) for spec, values in kept),
         rows=body,
         left_out=len(listed) - len(shown),
         filterable=filterable and len(body) > 5,
-        totals=None if totals is None else tuple(_cell(one.spec, one.spec.value(totals), unit) for one in kept),
+        totals=None if totals is None else tuple(_cell(spec, spec.value(totals), unit) for spec, _ in kept),
     )
 
 
-@dataclass(frozen=True)
-class _Filled:
-    """A column with the values of the rows shown."""
-
-    spec: Spec
-    values: list[Any]
-
-    @property
-    def is_time(self) -> bool:
-        return self.spec.kind == "time"
-
-    def times(self) -> list[float]:
-        """Return the values of a column of times; nothing of any other."""
-        return [value for value in self.values if value is not None] if self.is_time else []
-
-    @property
-    def has_any(self) -> bool:
-        return any(value not in (None, "") for value in self.values)
-
-    def heading(self, unit: Unit) -> ColumnHeading:
-        """Return the heading, with the unit where the column is of times."""
-        title = f"{self.spec.title},\u00a0{unit[1]}" if self.is_time else self.spec.title
-        return ColumnHeading(title, self.spec.kind in NUMERIC, _css(self.spec, self.values))
-
-    def cells(self, values: Iterable[Any], unit: Unit) -> list[Cell]:
-        """Return cells of this column's kind."""
-        return [_cell(self.spec, value, unit) for value in values]
-
-
-def _css(spec: Spec, values: Sequence[Any]) -> str:
+def _heading(spec: Spec, values: Sequence[Any], unit: Unit) -> ColumnHeading:
+    """Return the heading, with the unit where the column is of times."""
+    title = f"{spec.title},\u00a0{unit[1]}" if spec.kind == "time" else spec.title
     if spec.kind in NUMERIC:
-        return "num"
+        return ColumnHeading(title, numeric=True, css="num")
     short = spec.kind == "text" and all(len(str(value)) <= TIGHT for value in values if value is not None)
-    return "text tight" if short else spec.kind
-
-
-def _unit(values: Sequence[float]) -> Unit:
-    return MILLISECONDS if max((abs(value) for value in values), default=0.0) >= LONG_NS else MICROSECONDS
+    return ColumnHeading(title, numeric=False, css="text tight" if short else spec.kind)
 
 
 def _cell(spec: Spec, value: Any, unit: Unit) -> Cell:

@@ -38,11 +38,8 @@ def time_bars(
     """Draw bars from the top down; call within ``style.styled``.
 
     Args:
-        bars: in the order to draw.
         total_ns: what shares are of.
-        title: what stands above.
         names_above: whether a name stands above its bar, where a long one takes no room beside the axis.
-        width: of the figure, inches.
         entries: what colours and hatches stand for, said below.
         nothing: what is said where there are no bars.
     """

@@ -32,7 +32,6 @@ def export(trace: Trace, target: Path) -> bool:
     they are written from the ingested columns, which lack flows and counters.
 
     Args:
-        trace: one rank's trace.
         target: the file to write, gzip where its name ends in .gz.
 
     Returns:
