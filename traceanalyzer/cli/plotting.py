@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from traceanalyzer.cli.common import tell
+from traceanalyzer.show.plots.style import FORMATS, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,8 +20,6 @@ else:
     PathType = click.ParamType
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-FORMATS = (".png", ".svg", ".pdf")
 
 
 class PlotFile(PathType):
@@ -51,7 +50,5 @@ def save_plot(figure: Figure, path: Path) -> None:
     Raises:
         TraceError: it cannot be written.
     """
-    from traceanalyzer.show.plots.style import save
-
     save(figure, path)
     tell(f"wrote {path}")

@@ -1,9 +1,10 @@
-"""The tables of a trace that ``export`` writes to files."""
+"""The tables of a trace that ``export`` writes to files, and writing each to a file of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +22,8 @@ from traceanalyzer.commands.roofline.result import RooflineRow
 from traceanalyzer.commands.roofline.view import rows_of_roofline
 from traceanalyzer.declare import Part, csv_columns, rows_of
 from traceanalyzer.discovery import bare_analyses
+from traceanalyzer.files import write_whole
+from traceanalyzer.problems import TraceError
 from traceanalyzer.roofline import Request, Roofline, RooflineError
 from traceanalyzer.roofline.attempt import roofline_or_reason
 from traceanalyzer.roofline.bounds import bounds_by
@@ -125,3 +128,28 @@ def _events(cut: Segmentation) -> list[dict[str, Any]]:
     events = cut.events.with_columns(category=pl.col("cat").cast(pl.String), name=pl.col("name").cast(pl.String))
     columns = [*EVENT_COLUMNS[:8], "start_ns", "dur_ns", "launch_ns", "correlation"]
     return in_us(events.sort("start_ns", "index").select(columns))[1]
+
+
+def write_each(
+    tables: Sequence[TableData], target: Path, suffix: str, encoded: Callable[[TableData], bytes]
+) -> list[Path]:
+    """Write every table to a file of its name in a directory; a single one to ``target`` itself if its suffix fits.
+
+    Raises:
+        TraceError: several tables are to go to one file, or a file cannot be written.
+    """
+    if target.suffix.lower() == suffix:
+        if len(tables) != 1:
+            raise TraceError(str(target), f"{len(tables)} tables do not fit one file; name a directory, or one --table")
+        write_whole(target, encoded(tables[0]))
+        return [target]
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TraceError(str(target), f"cannot be written: {error.strerror or error}") from error
+    written = []
+    for one in tables:
+        path = target / f"{one.name}{suffix}"
+        write_whole(path, encoded(one))
+        written.append(path)
+    return written

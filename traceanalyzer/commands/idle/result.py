@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from traceanalyzer.declare import Document, InFrame, Part, told
 from traceanalyzer.problems import TraceWarning
 
+INT32 = InFrame("Int32")
 Place = Literal["between steps", "inside step", "outside steps"]
 Cause = Literal["host", "device", "unknown"]
 
@@ -18,11 +19,7 @@ class IdleDevice(Part):
 
     device: Annotated[
         int | None,
-        told(
-            "Number of the GPU.",
-            null="a CPU-only trace, where compute ops stand in for kernels",
-            frame=InFrame("Int32"),
-        ),
+        told("Number of the GPU.", null="a CPU-only trace, where compute ops stand in for kernels", frame=INT32),
     ]
     span_us: Annotated[float, told("First start to last end of its events.")]
     busy_us: Annotated[float, told("Length of the union of its events.")]
@@ -59,15 +56,13 @@ class IdleGap(Part):
     frame_title: ClassVar[str] = "Idle.gaps"
     csv_title: ClassVar[str] = "idle --csv; gaps"
 
-    device: Annotated[int, told("Number of the GPU.", frame=InFrame("Int32"))]
+    device: Annotated[int, told("Number of the GPU.", frame=INT32)]
     start_us: Annotated[float, told("End of the event before, from the first event of the trace.")]
     dur_us: Annotated[float, told("Length.")]
     place: Annotated[Place, told("Where.")]
     cause: Annotated[Cause, told("As in classes.")]
-    step: Annotated[
-        int | None, told("Step of the event that ends it.", null="outside of steps", frame=InFrame("Int32"))
-    ]
-    block: Annotated[int | None, told("Block of that event.", null="outside of blocks", frame=InFrame("Int32"))]
+    step: Annotated[int | None, told("Step of the event that ends it.", null="outside of steps", frame=INT32)]
+    block: Annotated[int | None, told("Block of that event.", null="outside of blocks", frame=INT32)]
     host_us: Annotated[
         float | None, told("Part before the launch of that event was issued.", null="that launch was not recorded")
     ]

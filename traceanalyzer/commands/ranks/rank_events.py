@@ -34,14 +34,7 @@ EVENT_COLUMNS: dict[str, pl.DataType] = {
 }
 """One row per device event of any rank; of a CPU a compute op, or the run of a collective on its own thread."""
 
-_NO_ARGUMENTS: dict[str, Any] = {
-    "kind": None,
-    "direction": None,
-    "members": None,
-    "group_size": None,
-    "peer": None,
-    "bytes": None,
-}
+_NO_ARGUMENTS: dict[str, Any] = dict.fromkeys(("kind", "direction", "members", "group_size", "peer", "bytes"))
 
 
 def rank_events(members: Sequence[Member]) -> pl.DataFrame:
@@ -124,7 +117,8 @@ def _readings(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reading(name: str, extra: str | None, dims: str | None, types: str | None) -> dict[str, Any]:
-    arguments = _arguments(extra)
+    decoded = _decoded(extra)
+    arguments = decoded if isinstance(decoded, dict) else {}
     stated = arguments.get("Collective name")
     call = collective(name, stated if isinstance(stated, str) else None)
     if call is None:
@@ -140,14 +134,14 @@ def _reading(name: str, extra: str | None, dims: str | None, types: str | None) 
     }
 
 
-def _arguments(extra: str | None) -> dict[str, Any]:
-    if extra is None:
-        return {}
+def _decoded(text: str | None) -> Any:
+    """Return what a text says in JSON; None where there is none, or it is damaged."""
+    if text is None:
+        return None
     try:
-        value = json.loads(extra)
+        return json.loads(text)
     except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+        return None
 
 
 def _integer(value: Any) -> int | None:
@@ -159,10 +153,7 @@ def _integer(value: Any) -> int | None:
 def _ranks(value: Any, size: int | None) -> str | None:
     """The group's ranks as JSON text; None where the profiler shortened the list."""
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return None
+        value = _decoded(value)
     if not isinstance(value, list) or not value or not all(isinstance(rank, int) for rank in value):
         return None
     ranks = sorted(set(value))
@@ -178,12 +169,7 @@ def _message_bytes(arguments: dict[str, Any]) -> int | None:
 
 def _tensor_bytes(dims: str | None, types: str | None) -> int | None:
     """Bytes of the only tensor of an op on the CPU, from its shape and type."""
-    if dims is None or types is None:
-        return None
-    try:
-        shapes, names = json.loads(dims), json.loads(types)
-    except ValueError:
-        return None
+    shapes, names = _decoded(dims), _decoded(types)
     if not isinstance(shapes, list) or len(shapes) != 1 or not isinstance(names, list) or len(names) != 1:
         return None
     element = dtype_bytes(names[0]) if isinstance(names[0], str) else None

@@ -114,8 +114,7 @@ def table(
     shown = listed[: limit or None]
     every = [(spec, [spec.value(row) for row in shown]) for spec in specs]
     kept = [(spec, values) for spec, values in every if any(value not in (None, "") for value in values)]
-    times = [abs(value) for spec, values in kept if spec.kind == "time" for value in values if value is not None]
-    unit = MILLISECONDS if max(times, default=0.0) >= LONG_NS else MICROSECONDS
+    unit = _unit(kept)
     body = tuple(zip(*([_cell(spec, value, unit) for value in values] for spec, values in kept), strict=True))
     return Table(
         id=identifier,
@@ -126,6 +125,11 @@ def table(
         filterable=filterable and len(body) > 5,
         totals=None if totals is None else tuple(_cell(spec, spec.value(totals), unit) for spec, _ in kept),
     )
+
+
+def _unit(columns: Sequence[tuple[Spec, list[Any]]]) -> Unit:
+    times = [abs(value) for spec, values in columns if spec.kind == "time" for value in values if value is not None]
+    return MILLISECONDS if max(times, default=0.0) >= LONG_NS else MICROSECONDS
 
 
 def _heading(spec: Spec, values: Sequence[Any], unit: Unit) -> ColumnHeading:

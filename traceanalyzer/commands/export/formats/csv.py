@@ -7,19 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from traceanalyzer.commands.export.file_each import write_each
+from traceanalyzer.commands.export.tables import TableData, write_each
 from traceanalyzer.show.csv_text import to_csv
-
-if TYPE_CHECKING:
-    from traceanalyzer.commands.export.tables import TableData
 
 
 def csv(tables: Sequence[TableData], target: Path) -> list[Path]:
-    """Write a CSV file per table, UTF-8.
-
-    Raises:
-        TraceError: a file cannot be written.
-    """
+    """Write a CSV file per table, UTF-8."""
     return write_each(tables, target, ".csv", lambda one: to_csv(one.columns, one.rows).encode("utf-8", "replace"))

@@ -8,20 +8,12 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from traceanalyzer.commands.export.file_each import write_each
-
-if TYPE_CHECKING:
-    from traceanalyzer.commands.export.tables import TableData
+from traceanalyzer.commands.export.tables import TableData, write_each
 
 
 def parquet(tables: Sequence[TableData], target: Path) -> list[Path]:
-    """Write a Parquet file per table.
-
-    Raises:
-        TraceError: a file cannot be written.
-    """
+    """Write a Parquet file per table."""
     return write_each(tables, target, ".parquet", _encoded)
 
 

@@ -9,13 +9,11 @@ import io
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from traceanalyzer.commands.export.tables import TableData
 from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
-
-if TYPE_CHECKING:
-    from traceanalyzer.commands.export.tables import TableData
 
 SHEET_ROWS = 1_048_575
 """Rows below the header that a worksheet can hold."""
