@@ -131,7 +131,7 @@ def given_gpu(gpu: str | None, gpu_file: Path | None) -> Gpu | None:
     """
     if gpu is not None:
         return named_gpu(gpu, gpu_file)
-    own = _gpus_of(gpu_file)
+    own = gpus_of(gpu_file)
     if gpu_file is None:
         return None
     if len(own) != 1:
@@ -148,14 +148,19 @@ def named_gpu(gpu: str, gpu_file: Path | None) -> Gpu:
     """
     from traceanalyzer.hardware import HardwareError, find_gpu, known_gpus
 
-    own = _gpus_of(gpu_file)
+    own = gpus_of(gpu_file)
     try:
         return find_gpu(gpu, (*own, *known_gpus()))
     except HardwareError as error:
         raise click.UsageError(str(error)) from error
 
 
-def _gpus_of(file: Path | None) -> tuple[Gpu, ...]:
+def gpus_of(file: Path | None) -> tuple[Gpu, ...]:
+    """Return the GPUs that a file describes.
+
+    Raises:
+        click.ClickException: the file cannot be used.
+    """
     from traceanalyzer.hardware import HardwareError, read_gpus
 
     try:

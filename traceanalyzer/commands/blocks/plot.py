@@ -11,7 +11,7 @@ from traceanalyzer.problems import TraceError
 from traceanalyzer.segment import Segmentation
 from traceanalyzer.segment.outliers import Outlier, find_outliers
 from traceanalyzer.show.plots import style
-from traceanalyzer.show.plots.legend import LegendEntry, draw_legend, legend_height
+from traceanalyzer.show.plots.bars import LegendEntry, draw_legend, legend_height
 from traceanalyzer.show.step_groups import StepGroup, step_groups
 from traceanalyzer.wording import plural
 

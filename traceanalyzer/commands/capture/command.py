@@ -104,10 +104,10 @@ def capture(
     the profiler, waits for the traces and prints their overview. The profiler is stopped whatever happens. Requests go
     to URL only.
     """
-    from traceanalyzer.commands.capture.compute import CaptureWish, Limits
     from traceanalyzer.commands.capture.compute import capture as record
     from traceanalyzer.commands.capture.http import Client, Endpoint
     from traceanalyzer.commands.capture.load import RequestLoad
+    from traceanalyzer.commands.capture.profiler import CaptureWish, Limits
 
     client = Client(Endpoint.parse(url), os.environ.get(api_key_env) or None)
     if client.key and client.endpoint.scheme == "http" and not client.endpoint.loopback:

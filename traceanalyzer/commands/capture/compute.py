@@ -13,7 +13,7 @@ import polars as pl
 from traceanalyzer.commands.capture.http import Client
 from traceanalyzer.commands.capture.load import RequestLoad, RequestOutcome, drive, warm_up
 from traceanalyzer.commands.capture.profile_files import copy, rename, snapshot, wait_for_new
-from traceanalyzer.commands.capture.profiler import ProfileRequest, profiling
+from traceanalyzer.commands.capture.profiler import CaptureWish, profiling
 from traceanalyzer.commands.capture.server import Server, identify, running_requests
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.segment import segment
@@ -21,36 +21,6 @@ from traceanalyzer.trace import Trace
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 LONGEST_MODEL = 60
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Seconds each part may take: answering the requests, writing the files, their appearing in the directory."""
-
-    load: float = 600.0
-    stop: float = 600.0
-    files: float = 60.0
-
-
-@dataclass(frozen=True)
-class CaptureWish:
-    """What is to be recorded.
-
-    Attributes:
-        profile_dir: the directory the server writes traces to, as it is seen from here; None when it is not.
-        output: a directory to copy the traces to; None leaves them where they are.
-        name: begins the file names; None for one made of model and load.
-        model: the model to use, where several are served.
-        take_over: stop a session that is active already.
-        limits: how long each part may take.
-    """
-
-    profile_dir: Path | None = None
-    output: Path | None = None
-    name: str | None = None
-    model: str | None = None
-    take_over: bool = False
-    limits: Limits = Limits()
 
 
 @dataclass(frozen=True)
@@ -101,8 +71,7 @@ def capture(
     folder = wish.profile_dir
     # Only a server on this machine may be told to create the directory; elsewhere it has to be mounted.
     seen = folder is not None and (folder.is_dir() or client.endpoint.loopback)
-    wanted = ProfileRequest(title, folder.absolute() if folder else None, wish.take_over, wish.limits.stop)
-    with profiling(client, server, wanted, tell):
+    with profiling(client, server, wish, title, tell):
         # Not before: a session that was taken over has left its files by now.
         before = snapshot(folder) if folder is not None else {}
         outcomes = drive(client, server.model, load, timeout=wish.limits.load, tell=tell)

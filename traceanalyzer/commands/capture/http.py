@@ -7,7 +7,6 @@ import ipaddress
 import json
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -173,16 +172,8 @@ class Client:
         return UnreachableError(str(self.endpoint), f"{what}: {reason}")
 
 
-@contextmanager
-def event_stream(answer: http.client.HTTPResponse) -> Iterator[Iterator[str]]:
+def events_of(answer: http.client.HTTPResponse) -> Iterator[str]:
     """Yield the data of server-sent events until ``[DONE]`` or the end of the answer."""
-    try:
-        yield _events(answer)
-    finally:
-        answer.close()
-
-
-def _events(answer: http.client.HTTPResponse) -> Iterator[str]:
     while line := answer.readline(LONGEST_LINE):
         text = line.decode("utf-8", errors="replace").strip()
         if text.startswith("data:"):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from traceanalyzer.commands.capture.http import Client, Response, event_stream
+from traceanalyzer.commands.capture.http import Client, Response, events_of
 from traceanalyzer.problems import TraceError
 
 COMPLETIONS = "/v1/completions"
@@ -131,8 +131,8 @@ def _run(
             refused = Response(answer.status, answer.read(1 << 16).decode("utf-8", errors="replace"))
             job.outcome.error = f"POST {COMPLETIONS}: {refused.reason}"
             return
-        with event_stream(answer) as events:
-            for data in events:
+        with answer:
+            for data in events_of(answer):
                 _take(data, job.outcome, start)
         if job.outcome.tokens == 0 and job.outcome.error is None:
             job.outcome.error = "the answer held no token"

@@ -22,24 +22,39 @@ class RefusedError(TraceError):
 
 
 @dataclass(frozen=True)
-class ProfileRequest:
-    """What is asked of the profiler.
+class Limits:
+    """Seconds each part may take: answering the requests, writing the files, their appearing in the directory."""
+
+    load: float = 600.0
+    stop: float = 600.0
+    files: float = 60.0
+
+
+@dataclass(frozen=True)
+class CaptureWish:
+    """What is to be recorded.
 
     Attributes:
-        name: begins the file names, where the server can do that.
-        output_dir: where an SGLang server shall write; None leaves it to the server. vLLM fixes it at its start.
-        take_over: whether a session that is already active is stopped first.
-        stop_timeout: seconds the server may take to write its files.
+        profile_dir: the directory the server writes traces to, as it is seen from here; None when it is not.
+        output: a directory to copy the traces to; None leaves them where they are.
+        name: begins the file names; None for one made of model and load.
+        model: the model to use, where several are served.
+        take_over: stop a session that is active already.
+        limits: how long each part may take.
     """
 
-    name: str
-    output_dir: Path | None
-    take_over: bool
-    stop_timeout: float
+    profile_dir: Path | None = None
+    output: Path | None = None
+    name: str | None = None
+    model: str | None = None
+    take_over: bool = False
+    limits: Limits = Limits()
 
 
 @contextmanager
-def profiling(client: Client, server: Server, wanted: ProfileRequest, tell: Callable[[str], None]) -> Iterator[None]:
+def profiling(
+    client: Client, server: Server, wish: CaptureWish, name: str, tell: Callable[[str], None]
+) -> Iterator[None]:
     """Profile the server while the body runs; the session is stopped on every way out, interruption included.
 
     Raises:
@@ -47,7 +62,7 @@ def profiling(client: Client, server: Server, wanted: ProfileRequest, tell: Call
         TraceError: the session could not be stopped.
     """
     try:
-        _start(client, server, wanted, tell)
+        _start(client, server, wish, name, tell)
         tell("profiler started")
         yield
     except RefusedError:
@@ -55,30 +70,31 @@ def profiling(client: Client, server: Server, wanted: ProfileRequest, tell: Call
     except BaseException as problem:
         # Also when starting was interrupted or timed out: it may take effect anyway.
         try:
-            _stop(client, wanted.stop_timeout, tell)
+            _stop(client, wish.limits.stop, tell)
         except TraceError as error:
             tell(f"the profiler could not be stopped: {error.reason}")
             raise problem from error
         raise
-    if _stop(client, wanted.stop_timeout, tell):
+    if _stop(client, wish.limits.stop, tell):
         raise KeyboardInterrupt
 
 
-def _start(client: Client, server: Server, wanted: ProfileRequest, tell: Callable[[str], None]) -> None:
-    answer = _ask(client, server, wanted)
-    if _active(answer) and wanted.take_over:
+def _start(client: Client, server: Server, wish: CaptureWish, name: str, tell: Callable[[str], None]) -> None:
+    answer = _ask(client, server, wish, name)
+    if _active(answer) and wish.take_over:
         tell("a profiling session is active already; stopping it")
-        if _stop(client, wanted.stop_timeout, tell):
+        if _stop(client, wish.limits.stop, tell):
             raise KeyboardInterrupt
-        answer = _ask(client, server, wanted)
+        answer = _ask(client, server, wish, name)
     if not answer.ok:
         raise RefusedError(str(client.endpoint), _explain(answer, client, server))
 
 
-def _ask(client: Client, server: Server, wanted: ProfileRequest) -> Response:
-    body: dict[str, Any] = {"profile_prefix": wanted.name}
-    if server.engine == "sglang" and wanted.output_dir is not None:
-        body["output_dir"] = str(wanted.output_dir)
+def _ask(client: Client, server: Server, wish: CaptureWish, name: str) -> Response:
+    body: dict[str, Any] = {"profile_prefix": name}
+    # vLLM is told at its start where to write.
+    if server.engine == "sglang" and wish.profile_dir is not None:
+        body["output_dir"] = str(wish.profile_dir.absolute())
     return client.request("POST", START, body, timeout=START_TIMEOUT)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from traceanalyzer.cli.forms import Form, json_form, show
-from traceanalyzer.cli.request_options import gpu_file_option
+from traceanalyzer.cli.request_options import gpu_file_option, gpus_of, named_gpu
 
 
 @click.command()
@@ -20,17 +20,9 @@ def gpus(name: str | None, form: Form, gpu_file: Path | None) -> None:
     NAME shows one GPU in full: peaks, what is achievable, links, and the sources.
     """
     from traceanalyzer.commands.gpus import view
-    from traceanalyzer.hardware import HardwareError, find_gpu, known_gpus, read_gpus
+    from traceanalyzer.hardware import known_gpus
 
-    try:
-        own = read_gpus(gpu_file) if gpu_file else ()
-    except HardwareError as error:
-        raise click.ClickException(str(error)) from error
-    table = (*own, *known_gpus())
-    try:
-        chosen = (find_gpu(name, table),) if name else table
-    except HardwareError as error:
-        raise click.UsageError(str(error)) from error
+    chosen = (named_gpu(name, gpu_file),) if name else (*gpus_of(gpu_file), *known_gpus())
     show(
         form,
         view.document(chosen),

@@ -10,8 +10,7 @@ import polars as pl
 from traceanalyzer.commands.hotspots.compute import Hotspots
 from traceanalyzer.names import short_name
 from traceanalyzer.show.plots import style
-from traceanalyzer.show.plots.bars import Bar, time_bars
-from traceanalyzer.show.plots.legend import LegendEntry
+from traceanalyzer.show.plots.bars import Bar, LegendEntry, time_bars
 from traceanalyzer.wording import plural, step_of
 
 if TYPE_CHECKING:

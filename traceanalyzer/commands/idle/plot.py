@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from traceanalyzer.commands.idle.compute import CAUSES, Idle
 from traceanalyzer.names import short_name
 from traceanalyzer.show.plots import style
-from traceanalyzer.show.plots.bars import Bar, time_bars
-from traceanalyzer.show.plots.legend import LegendEntry
+from traceanalyzer.show.plots.bars import Bar, LegendEntry, time_bars
 from traceanalyzer.wording import duration, plural
 
 if TYPE_CHECKING:

@@ -18,16 +18,9 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from traceanalyzer.commands.ranks import result
 from traceanalyzer.commands.ranks.compute import RankComparison
 from traceanalyzer.commands.ranks.members import Member
-from traceanalyzer.commands.ranks.result import (
-    HtaCriticalPath,
-    HtaIdle,
-    HtaOverlap,
-    HtaQueue,
-    HtaTemporal,
-    SecondOpinion,
-)
 from traceanalyzer.names.collectives import collective
 from traceanalyzer.segment import segment
 
@@ -37,12 +30,12 @@ LEFT_OUT = ("python_function", "gpu_user_annotation", "Trace", "overhead")
 """Categories that HTA's analyses do not use."""
 
 
-def second_opinion(comparison: RankComparison) -> SecondOpinion:
+def second_opinion(comparison: RankComparison) -> result.SecondOpinion:
     """Ask HolisticTraceAnalysis about the ranks of a comparison; CPU-only traces give an empty answer with a note."""
     members = [member for member in comparison.members if member.device is not None]
     if not members:
         notes = ["no device events for HolisticTraceAnalysis"]
-        return SecondOpinion(temporal=[], overlap=[], idle=[], queue=[], critical_path=[], notes=notes)
+        return result.SecondOpinion(temporal=[], overlap=[], idle=[], queue=[], critical_path=[], notes=notes)
     notes = list(_misread(comparison))
     with _quiet():
         analysis = trace_analysis(members)
@@ -51,13 +44,13 @@ def second_opinion(comparison: RankComparison) -> SecondOpinion:
         overlap = _try(notes, "overlap", lambda: _overlap(analysis))
         idle = _try(notes, "idle breakdown", lambda: _idle(analysis, ranks))
         queue = _try(notes, "queue length", lambda: _queue(analysis, ranks))
-        critical: list[HtaCriticalPath] = []
+        critical: list[result.HtaCriticalPath] = []
         eager = [member for member in members if not segment(member.trace).events["graph"].any()]
         if len(eager) < len(members):
             notes.append("no critical path for steps that graphs launch: it sees one launch instead of their kernels")
         for member in eager:
             critical += _try(notes, f"critical path of rank {member.rank}", partial(_critical_path, analysis, member))
-    return SecondOpinion(
+    return result.SecondOpinion(
         temporal=temporal, overlap=overlap, idle=idle, queue=queue, critical_path=critical, notes=notes
     )
 
@@ -156,12 +149,12 @@ def _pandas(events: pl.DataFrame, numbers: dict[str, int]) -> Any:
     )
 
 
-def _temporal(analysis: Any) -> list[HtaTemporal]:
+def _temporal(analysis: Any) -> list[result.HtaTemporal]:
     table = analysis.get_temporal_breakdown(visualize=False)
     times = ("idle", "compute", "non_compute", "kernel")
     names = {"kernel": "kernel_time_us"}
     return [
-        HtaTemporal(
+        result.HtaTemporal(
             rank=int(row["rank"]),
             **{names.get(time, f"{time}_us"): _round(row[f"{time}_time(us)"]) for time in times},
         )
@@ -169,18 +162,18 @@ def _temporal(analysis: Any) -> list[HtaTemporal]:
     ]
 
 
-def _overlap(analysis: Any) -> list[HtaOverlap]:
+def _overlap(analysis: Any) -> list[result.HtaOverlap]:
     table = analysis.get_comm_comp_overlap(visualize=False)
     return [
-        HtaOverlap(rank=int(row["rank"]), overlap_percent=_round(row["comp_comm_overlap_pctg"]))
+        result.HtaOverlap(rank=int(row["rank"]), overlap_percent=_round(row["comp_comm_overlap_pctg"]))
         for row in table.to_dict("records")
     ]
 
 
-def _idle(analysis: Any, ranks: list[int]) -> list[HtaIdle]:
+def _idle(analysis: Any, ranks: list[int]) -> list[result.HtaIdle]:
     table, _ = analysis.get_idle_time_breakdown(ranks=ranks, visualize=False)
     return [
-        HtaIdle(
+        result.HtaIdle(
             rank=int(row["rank"]),
             stream=int(row["stream"]),
             category=str(row["idle_category"]),
@@ -190,7 +183,7 @@ def _idle(analysis: Any, ranks: list[int]) -> list[HtaIdle]:
     ]
 
 
-def _queue(analysis: Any, ranks: list[int]) -> list[HtaQueue]:
+def _queue(analysis: Any, ranks: list[int]) -> list[result.HtaQueue]:
     table = analysis.get_queue_length_summary(ranks=ranks)
     if table is None:
         return []
@@ -198,11 +191,11 @@ def _queue(analysis: Any, ranks: list[int]) -> list[HtaQueue]:
     for (rank, stream), row in table.iterrows():
         values = row["queue_length"] if "queue_length" in row.index.get_level_values(0) else row
         mean, longest = _round(values["mean"]), _round(values["max"])
-        rows.append(HtaQueue(rank=int(rank), stream=int(stream), mean=mean, max=longest))
+        rows.append(result.HtaQueue(rank=int(rank), stream=int(stream), mean=mean, max=longest))
     return rows
 
 
-def _critical_path(analysis: Any, member: Member) -> list[HtaCriticalPath]:
+def _critical_path(analysis: Any, member: Member) -> list[result.HtaCriticalPath]:
     """Of the second complete step (the first may lack events), else of the only one."""
     steps = segment(member.trace).steps.filter("complete", pl.col("label").is_not_null())
     if steps.is_empty():
@@ -216,7 +209,9 @@ def _critical_path(analysis: Any, member: Member) -> list[HtaCriticalPath]:
     summary = graph.get_critical_path_breakdown().groupby("bound_by")["duration"].sum()
     total = float(summary.sum())
     return [
-        HtaCriticalPath(rank=member.rank, bound_by=str(name), share=_round(float(value) / total) if total else None)
+        result.HtaCriticalPath(
+            rank=member.rank, bound_by=str(name), share=_round(float(value) / total) if total else None
+        )
         for name, value in summary.sort_values(ascending=False).items()
         if name
     ]

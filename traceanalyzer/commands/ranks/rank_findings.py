@@ -12,7 +12,7 @@ from traceanalyzer.commands.ranks.compute import RankComparison
 from traceanalyzer.commands.ranks.job_layout import AXES, JobLayout
 from traceanalyzer.commands.ranks.result import RankFinding
 from traceanalyzer.names import short_name
-from traceanalyzer.wording import us
+from traceanalyzer.wording import duration, us
 
 NOTABLE_SHARE = 0.01
 """Shares of a step below this are not worth a sentence; chosen, not fitted."""
@@ -188,8 +188,8 @@ def _pipeline(comparison: RankComparison) -> Iterator[RankFinding]:
     waiting = stages.sort("wait_ns", descending=True).row(0, named=True)
     saved = max(0.0, cycle - busiest)
     message = (
-        f"{text}: stages have no work for {_percent(pipeline.bubble_share)} of their cycle of {_us(cycle)}"
-        f"{_waits_in_transfer(waiting)}; with enough batches in flight a cycle takes at minimum {_us(busiest)}, "
+        f"{text}: stages have no work for {_percent(pipeline.bubble_share)} of their cycle of {duration(cycle)}"
+        f"{_waits_in_transfer(waiting)}; with enough batches in flight a cycle takes at minimum {duration(busiest)}, "
         f"the time of the busiest stage"
     )
     yield RankFinding("pipeline_bubble", message, us(saved), saved / cycle if cycle else None)
@@ -199,7 +199,7 @@ def _waits_in_transfer(stage: dict[str, object]) -> str:
     wait = stage["wait_ns"]
     if not isinstance(wait, float) or wait <= 0:
         return ""
-    return f" (stage {stage['stage']} spends {_us(wait)} of it waiting in send and receive)"
+    return f" (stage {stage['stage']} spends {duration(wait)} of it waiting in send and receive)"
 
 
 def _experts(comparison: RankComparison) -> Iterator[RankFinding]:
@@ -209,7 +209,7 @@ def _experts(comparison: RankComparison) -> Iterator[RankFinding]:
     step_ns = _mean(comparison.by_step["span_ns"])
     share = experts.excess_ns / step_ns if step_ns else None
     waited = experts.mean_combine_wait_ns
-    text = f"; the ranks wait {_us(waited)} per step for it in the exchange that follows" if waited else ""
+    text = f"; the ranks wait {duration(waited)} per step for it in the exchange that follows" if waited else ""
     message = (
         f"experts: rank {experts.busiest} computes {experts.max_over_mean:.2f} times the mean "
         f"(variation {_percent(experts.coefficient_of_variation)}){text}; an even load saves at most {_percent(share)}"
@@ -223,7 +223,7 @@ def _dummies(comparison: RankComparison) -> Iterator[RankFinding]:
         who = f"rank {row['rank']}" + (f" (dp {place['dp']})" if place and comparison.layout.size("dp") > 1 else "")
         message = (
             f"{who} ran {row['dummy_steps']} of {row['steps']} steps without requests, "
-            f"{_us(row['dummy_ns'] / row['dummy_steps'])} each: it had no work of its own"
+            f"{duration(row['dummy_ns'] / row['dummy_steps'])} each: it had no work of its own"
         )
         yield RankFinding("dummy_steps", message)
 
@@ -244,7 +244,3 @@ def _mean(values: pl.Series) -> float:
 
 def _percent(share: float | None) -> str:
     return "n/a" if share is None else f"{share * 100:.0f} %" if share >= 0.1 else f"{share * 100:.1f} %"
-
-
-def _us(ns: float) -> str:
-    return f"{ns / 1e6:,.2f} ms" if ns >= 1e6 else f"{ns / 1e3:,.1f} µs"

@@ -10,24 +10,10 @@ import polars as pl
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from traceanalyzer.commands.ranks import result
 from traceanalyzer.commands.ranks.compute import RankComparison
 from traceanalyzer.commands.ranks.members import Member
 from traceanalyzer.commands.ranks.rank_findings import findings, layout_words
-from traceanalyzer.commands.ranks.result import (
-    ClockAlignment,
-    CollectiveCalls,
-    ExpertLoad,
-    LateCause,
-    LayoutSizes,
-    PipelineStage,
-    PipelineTimes,
-    RankDummies,
-    RankPlace,
-    RanksDocument,
-    RankTime,
-    SecondOpinion,
-    UnpairedCalls,
-)
 from traceanalyzer.commands.ranks.waiting import bus_gbps
 from traceanalyzer.declare import Part, columns, part_of, rows_of
 from traceanalyzer.hardware import recognise
@@ -49,26 +35,26 @@ def document(
     traces: TraceSet,
     comparison: RankComparison,
     warnings: Iterable[TraceWarning],
-    opinion: SecondOpinion | None = None,
-) -> RanksDocument:
+    opinion: result.SecondOpinion | None = None,
+) -> result.RanksDocument:
     """Return the JSON document of ``ranks``."""
     clocks, layout = comparison.clocks, comparison.layout
-    return RanksDocument(
+    return result.RanksDocument(
         ranks=comparison.ranks,
         missing=list(comparison.membership.missing),
         world_size=comparison.membership.world_size,
-        layout=LayoutSizes(**{axis: layout.sizes.get(axis) for axis in ("tp", "pp", "dp", "ep")}),
+        layout=result.LayoutSizes(**{axis: layout.sizes.get(axis) for axis in ("tp", "pp", "dp", "ep")}),
         layout_source=layout.source,
         table=[_place(comparison, traces, member) for member in comparison.members],
         skipped=[part_of(SourceFile, source) for source in traces.sources if source.skipped],
-        clocks=part_of(ClockAlignment, clocks, offsets_us=_by_rank(clocks.offsets_ns)),
+        clocks=part_of(result.ClockAlignment, clocks, offsets_us=_by_rank(clocks.offsets_ns)),
         collectives=collectives(comparison),
         causes=late_causes(comparison),
-        unpaired=rows_of(UnpairedCalls, _with_ranks(comparison.unpaired)),
+        unpaired=rows_of(result.UnpairedCalls, _with_ranks(comparison.unpaired)),
         per_rank=per_rank(comparison),
         experts=_experts(comparison),
         pipeline=_pipeline(comparison),
-        dummy_steps=rows_of(RankDummies, comparison.dummies),
+        dummy_steps=rows_of(result.RankDummies, comparison.dummies),
         findings=list(findings(comparison)),
         hta=opinion,
         warnings=list(warnings),
@@ -85,10 +71,10 @@ def _with_ranks(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(ranks=pl.col("group").cast(pl.String).str.json_decode(pl.List(pl.Int64)))
 
 
-def _place(comparison: RankComparison, traces: TraceSet, member: Member) -> RankPlace:
+def _place(comparison: RankComparison, traces: TraceSet, member: Member) -> result.RankPlace:
     place = comparison.layout.coordinates.get(member.rank, {})
     metadata = member.trace.metadata
-    return RankPlace(
+    return result.RankPlace(
         rank=member.rank,
         **{axis: place.get(axis) for axis in AXES},
         ep=(metadata.parallel or {}).get("ep"),
@@ -98,7 +84,7 @@ def _place(comparison: RankComparison, traces: TraceSet, member: Member) -> Rank
     )
 
 
-def per_rank(comparison: RankComparison) -> list[RankTime]:
+def per_rank(comparison: RankComparison) -> list[result.RankTime]:
     """Return how each rank spends its time."""
     steps = dict(comparison.per_step.select("rank", "steps").iter_rows())
     waiting = dict(comparison.calls.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows())
@@ -106,29 +92,29 @@ def per_rank(comparison: RankComparison) -> list[RankTime]:
     for row in comparison.per_rank.iter_rows(named=True):
         place = comparison.layout.coordinates.get(row["rank"], {})
         known = {axis: place.get(axis) for axis in AXES} | {"steps": steps[row["rank"]]}
-        rows.append(part_of(RankTime, {**row, **known, "wait_ns": waiting.get(row["rank"])}))
+        rows.append(part_of(result.RankTime, {**row, **known, "wait_ns": waiting.get(row["rank"])}))
     return rows
 
 
-def late_causes(comparison: RankComparison) -> list[LateCause]:
+def late_causes(comparison: RankComparison) -> list[result.LateCause]:
     """Return why ranks arrived late, largest first."""
-    return rows_of(LateCause, _with_ranks(comparison.causes).rename({"rank": "late_rank", "name": "kernel"}))
+    return rows_of(result.LateCause, _with_ranks(comparison.causes).rename({"rank": "late_rank", "name": "kernel"}))
 
 
-def collectives(comparison: RankComparison) -> list[CollectiveCalls]:
+def collectives(comparison: RankComparison) -> list[result.CollectiveCalls]:
     """Return the collectives by kind and group, those with the most waiting first."""
     peak = link_gbps(comparison)
     rows = [_collective(comparison, row, peak) for row in comparison.collectives.iter_rows(named=True)]
     return sorted(rows, key=lambda row: -sum(row.wait_us.values()))
 
 
-def _collective(comparison: RankComparison, row: dict[str, Any], peak: float | None) -> CollectiveCalls:
+def _collective(comparison: RankComparison, row: dict[str, Any], peak: float | None) -> result.CollectiveCalls:
     own = comparison.waits.filter(pl.col("kind") == row["kind"], pl.col("group") == row["group"])
     late = own.filter(pl.col("late_calls") > 0)
     caused = own.filter(pl.col("caused_ns") > 0)
     bandwidth = bus_gbps(row["kind"], row["group"], row["known_bytes"], row["known_ns"])
     return part_of(
-        CollectiveCalls,
+        result.CollectiveCalls,
         row,
         ranks=json.loads(row["group"]),
         basis=comparison.bases.get(row["group"]),
@@ -157,13 +143,13 @@ def link_gbps(comparison: RankComparison) -> float | None:
     return peaks.pop() if len(peaks) == 1 else None
 
 
-def _experts(comparison: RankComparison) -> ExpertLoad | None:
+def _experts(comparison: RankComparison) -> result.ExpertLoad | None:
     experts = comparison.experts
     if experts is None:
         return None
     waited = experts.combine_wait_ns
     return part_of(
-        ExpertLoad,
+        result.ExpertLoad,
         experts,
         per_rank_us=_by_rank(experts.per_rank_ns),
         combine_wait_us=None if waited is None else _by_rank(waited),
@@ -171,21 +157,21 @@ def _experts(comparison: RankComparison) -> ExpertLoad | None:
     )
 
 
-def _pipeline(comparison: RankComparison) -> PipelineTimes | None:
+def _pipeline(comparison: RankComparison) -> result.PipelineTimes | None:
     pipeline = comparison.pipeline
     if pipeline is None:
         return None
-    return PipelineTimes(
+    return result.PipelineTimes(
         bubble_share=pipeline.bubble_share,
         layers_per_stage=list(pipeline.layers),
         layers_total=pipeline.total_layers,
         cycles=pipeline.steps,
-        stages=rows_of(PipelineStage, pipeline.stages),
+        stages=rows_of(result.PipelineStage, pipeline.stages),
     )
 
 
 def render(
-    traces: TraceSet, comparison: RankComparison, limit: int, width: int, opinion: SecondOpinion | None = None
+    traces: TraceSet, comparison: RankComparison, limit: int, width: int, opinion: result.SecondOpinion | None = None
 ) -> Group:
     """Return the findings, then ranks, collectives and causes; ``limit`` rows of each table, 0 for all."""
     parts: list[RenderableType] = [Text(_heading(comparison), style="bold")]
@@ -232,7 +218,7 @@ def _rest(count: int, noun: str, limit: int) -> list[RenderableType]:
     return [Text(f"  and {plural(left, f'more {noun}')} (--limit 0 shows all)")] if left > 0 else []
 
 
-def _collectives_table(rows: Sequence[CollectiveCalls], limit: int, width: int) -> list[RenderableType]:
+def _collectives_table(rows: Sequence[result.CollectiveCalls], limit: int, width: int) -> list[RenderableType]:
     if not rows:
         return []
     headings = ("collective", "ranks", "calls", "transfer", "waiting", "last in most calls", "bus GB/s")
