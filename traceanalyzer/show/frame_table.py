@@ -39,8 +39,4 @@ def render(frame: pl.DataFrame, limit: int, width: int) -> Group:
 
 
 def _cell(column: str, value: Any) -> str:
-    if value is None:
-        return UNKNOWN
-    if column.endswith("_ns"):
-        return duration(value)
-    return plain_value(value)
+    return duration(value) if column.endswith("_ns") else UNKNOWN if value is None else plain_value(value)

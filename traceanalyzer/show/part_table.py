@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
 from traceanalyzer.declare import Column, Part, columns
+from traceanalyzer.names import short_name
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import duration, percent
 
@@ -41,6 +42,7 @@ def part_table(
     *,
     width: int,
     spare: Sequence[str] = (),
+    shorten: Callable[[str, int], str] = short_name,
     headings: Mapping[str, str] | None = None,
     unknown: Mapping[str, str] | None = None,
 ) -> Table:
@@ -48,6 +50,7 @@ def part_table(
 
     Args:
         spare: fields that a narrow terminal does without, the first to go first.
+        shorten: how names lose length; the default knows kernel names.
         headings: other headings than those declared, by field.
         unknown: what stands for an unknown value, by field; ``n/a`` elsewhere.
     """
@@ -57,6 +60,5 @@ def part_table(
         [cell(one, getattr(row, one.name), (unknown or {}).get(one.name, UNKNOWN)) for one in shown] for row in rows
     ]
     titles = [(headings or {}).get(one.name, one.heading) for one in shown]
-    return table(
-        titles, cells, name_column=0, width=width, spare=[names.index(name) for name in spare if name in names]
-    )
+    left = [names.index(name) for name in spare if name in names]
+    return table(titles, cells, name_column=0, width=width, shorten=shorten, spare=left)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
-import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -138,15 +137,9 @@ class Client:
         Raises:
             UnreachableError: it cannot be opened.
         """
-        connection: http.client.HTTPConnection
-        wait = min(self.connect_timeout, timeout)
-        if self.endpoint.scheme == "https":
-            context = ssl.create_default_context()
-            connection = http.client.HTTPSConnection(
-                self.endpoint.host, self.endpoint.port, timeout=wait, context=context
-            )
-        else:
-            connection = http.client.HTTPConnection(self.endpoint.host, self.endpoint.port, timeout=wait)
+        # Without a context of its own, a connection over TLS verifies the server's certificate and name.
+        kind = http.client.HTTPSConnection if self.endpoint.scheme == "https" else http.client.HTTPConnection
+        connection = kind(self.endpoint.host, self.endpoint.port, timeout=min(self.connect_timeout, timeout))
         try:
             connection.connect()
         except (OSError, http.client.HTTPException) as error:

@@ -58,7 +58,7 @@ class _Job:
 
     outcome: RequestOutcome = field(default_factory=RequestOutcome)
     connection: http.client.HTTPConnection | None = None
-    thread: threading.Thread | None = None
+    thread: threading.Thread = field(default_factory=threading.Thread)
 
 
 def drive(
@@ -172,19 +172,18 @@ def _wait(jobs: list[_Job], deadline: float, tell: Callable[[str], None] | None)
     """Wait in short naps, so that a signal is handled at once."""
     announced = False
     while time.monotonic() < deadline:
-        alive = [job for job in jobs if job.thread is not None and job.thread.is_alive()]
+        alive = [job for job in jobs if job.thread.is_alive()]
         if not alive:
             return
         if tell is not None and not announced and all(job.outcome.first_token_s is not None for job in jobs):
             tell(f"all {len(jobs)} requests are decoding")
             announced = True
-        if alive[0].thread is not None:
-            alive[0].thread.join(timeout=0.05)
+        alive[0].thread.join(timeout=0.05)
 
 
 def _break_off(jobs: list[_Job], gate: threading.Barrier) -> None:
     """End what still runs: close its sockets from outside, then wait shortly for the threads."""
-    alive = [job for job in jobs if job.thread is not None and job.thread.is_alive()]
+    alive = [job for job in jobs if job.thread.is_alive()]
     if not alive:
         return
     gate.abort()
@@ -197,5 +196,4 @@ def _break_off(jobs: list[_Job], gate: threading.Barrier) -> None:
             except OSError:
                 continue
     for job in alive:
-        if job.thread is not None:
-            job.thread.join(timeout=2)
+        job.thread.join(timeout=2)

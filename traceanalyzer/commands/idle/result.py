@@ -82,8 +82,8 @@ class IdleHost(Part):
 
     frame_title: ClassVar[str] = "Idle.host"
 
-    place: Annotated[Place, told("Place of the gaps.")]
-    name: Annotated[str | None, told("Innermost host event.", null="nothing was recorded")]
+    place: Annotated[Place, told("Place of the gaps.", heading="where")]
+    name: Annotated[str | None, told("Innermost host event.", null="nothing was recorded", heading="host event")]
     inside: Annotated[str | None, told("Enclosing annotation.", null="none")]
     total_us: Annotated[float, told("Time in gaps.")]
 

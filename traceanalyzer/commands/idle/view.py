@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -74,14 +75,7 @@ def _device(one: IdleDevice) -> str:
 
 
 def _host(events: Sequence[IdleHost], width: int) -> Table:
-    rows = [
-        (
-            one.name or "(no host event recorded)",
-            cut_middle(one.inside or "", max(width // 4, 20)),
-            one.place,
-            duration_us(one.total_us),
-        )
-        for one in events
-    ]
-    headings = ("host event", "inside", "where", "total")
-    return table(headings, rows, name_column=0, width=width, shorten=cut_middle, spare=(1, 2))
+    longest = max(width // 4, 20)
+    rows = [msgspec.structs.replace(one, inside=cut_middle(one.inside or "", longest)) for one in events]
+    names, absent = ("name", "inside", "place", "total_us"), {"name": "(no host event recorded)"}
+    return part_table(rows, names, width=width, spare=("inside", "place"), shorten=cut_middle, unknown=absent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from traceanalyzer.cli.common import (
 from traceanalyzer.cli.request_options import Given, request_options
 
 if TYPE_CHECKING:
-    from traceanalyzer.commands.report.gather import PageData, ServingView, TraceView
+    from traceanalyzer.commands.report.gather import PageData, TraceView
     from traceanalyzer.roofline import Request
     from traceanalyzer.trace import Trace
 
@@ -59,6 +60,7 @@ def report(
     PATH is a trace, a directory or archive of ranks, or an ingested store; with --diff two of them. The page needs no
     network and can be passed on as one file.
     """
+    from traceanalyzer.commands.report.gather import gather_serving
     from traceanalyzer.commands.report.page import render
     from traceanalyzer.files import write_whole
     from traceanalyzer.roofline import RooflineError
@@ -72,7 +74,10 @@ def report(
         data = _two(paths, request, rank, no_cache) if two else _one(paths, request, rank, no_cache)
     except RooflineError as error:
         raise click.UsageError(str(error)) from error
-    data = _with_serving(data, serving)
+    if serving:
+        results = gather_serving(serving)
+        show_warnings(results.warnings)
+        data = replace(data, serving=results)
     show_warnings(data.warnings)
     write_whole(output, render(data))
     tell(f"wrote {output} ({output.stat().st_size / 1000:,.0f} kB)")
@@ -88,12 +93,12 @@ def _view(trace: Trace, request: Request) -> TraceView:
 
 
 def _two(paths: tuple[str, ...], request: Request, rank: int | None, no_cache: bool) -> PageData:
-    from traceanalyzer.commands.report.gather import PageData, gather_diff
+    from traceanalyzer.commands.diff.compute import diff
+    from traceanalyzer.commands.report.gather import PageData, Sides
 
     before, after = (_view(open_one([path], rank=rank, no_cache=no_cache), request) for path in paths)
-    return PageData(
-        sides=gather_diff(before, after, request.phase), again=_again(paths[1:], after.trace, alone=rank is None)
-    )
+    sides = Sides(before, after, diff(before.trace, after.trace, phase=request.phase))
+    return PageData(sides=sides, again=_again(paths[1:], after.trace, alone=rank is None))
 
 
 def _one(paths: tuple[str, ...], request: Request, rank: int | None, no_cache: bool) -> PageData:
@@ -129,15 +134,3 @@ def _again(paths: tuple[str, ...], trace: Trace, *, alone: bool) -> str:
         return shlex.quote(visible(own))
     words = [shlex.quote(visible(path)) for path in paths]
     return " ".join(words if alone or trace.rank is None else [*words, f"--rank {trace.rank}"])
-
-
-def _with_serving(data: PageData, serving: tuple[str, ...]) -> PageData:
-    from dataclasses import replace
-
-    from traceanalyzer.commands.report.gather import gather_serving
-
-    if not serving:
-        return data
-    results: ServingView = gather_serving(serving)
-    show_warnings(results.warnings)
-    return replace(data, serving=results)

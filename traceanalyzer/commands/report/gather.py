@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from traceanalyzer.commands.diff.compute import Diff, diff
+from traceanalyzer.commands.diff.compute import Diff
 from traceanalyzer.commands.hotspots.advice import advice
 from traceanalyzer.commands.hotspots.compute import Hotspots, rankings
 from traceanalyzer.commands.idle.compute import Idle, idle
@@ -206,15 +206,6 @@ def _merged(held: Roofline | None, told: list[Finding]) -> tuple[Finding, ...]:
     if target is not None and (not own or own[0].message.startswith(NO_TARGET)):
         return (*ordered, *own, target)
     return (*ordered, *own)
-
-
-def gather_diff(before: TraceView, after: TraceView, phase: str | None = None) -> Sides:
-    """Compare two traces.
-
-    Raises:
-        TraceError: no phase occurs in both.
-    """
-    return Sides(before, after, diff(before.trace, after.trace, phase=phase))
 
 
 def gather_ranks(traces: TraceSet) -> tuple[RankComparison | None, tuple[TraceWarning, ...]]:
