@@ -17,6 +17,7 @@ from traceanalyzer.kernels.traffic import dense_traffic
 
 TORCH_DTYPE = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 SUM_BLOCK = 256
+"""Columns that one program sums; chosen, not tuned: the sum is small beside the product."""
 
 
 @triton.jit
@@ -26,7 +27,7 @@ def dense_kernel(
     block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, split_k: tl.constexpr,
     group_m: tl.constexpr, even_k: tl.constexpr, precision: tl.constexpr,
 ):  # fmt: skip
-    """One program a tile (axis 0) and part of k (axis 1).
+    """One program per tile (axis 0) and part of k (axis 1).
 
     a [m, k], b [n, k] -> c [m, n], or with split_k > 1 [split_k, m, n] float32.
     """

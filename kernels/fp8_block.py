@@ -34,7 +34,7 @@ def fp8_block_kernel(
     block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, split_k: tl.constexpr,
     group_m: tl.constexpr, even_k: tl.constexpr, scale_group: tl.constexpr, from_bytes: tl.constexpr,
 ):  # fmt: skip
-    """One program a tile and part of k.
+    """One program per tile and part of k.
 
     a [m, k], b [n, k] fp8 (or bytes), a_scale [m, k / 128], b_scale [n / 128, k / 128] float32
     -> c [m, n], or [split_k, m, n] float32.

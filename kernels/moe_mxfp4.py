@@ -26,8 +26,8 @@ VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """The magnitudes of e2m1, by their three low bits; bit 3 is the sign."""
 
 TORCH_DTYPE = {"bf16": torch.bfloat16, "fp16": torch.float16}
-ALPHA, LIMIT = 1.702, 7.0  # gpt-oss's SwiGLU
-FINISH_BLOCK = 256
+ALPHA, LIMIT = 1.702, 7.0  # of gpt-oss's SwiGLU, as in its published model code
+FINISH_BLOCK = 256  # columns of one program; chosen, not tuned
 WEIGHT_BYTES = 4.25 / 8  # e2m1 with one scale byte for 32
 
 
@@ -74,7 +74,7 @@ def moe_kernel(
     down: tl.constexpr, block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr, split_k: tl.constexpr,
     group_m: tl.constexpr, even_k: tl.constexpr, x_format: tl.constexpr,
 ):  # fmt: skip
-    """One program a tile of one expert (axis 0) and part of k (axis 1).
+    """One program per tile of one expert (axis 0) and part of k (axis 1).
 
     x [tokens, k] (down: [m, k], sorted), w [experts, n, k / 2] uint8, w_scale [experts, n, k / 32] uint8,
     bias [experts, n] float32 -> out: gate_up [m, n / 2] sorted by expert; down [m, n] at token * top_k + slot;

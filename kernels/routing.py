@@ -14,7 +14,7 @@ UNIFORM = "uniform"
 SKEWED = "skewed"
 DRAWS = (UNIFORM, SKEWED)
 SKEW = 1.0
-"""Exponent of the skewed draw: expert i is wanted in proportion to 1 / (i + 1)^SKEW."""
+"""Exponent of the skewed draw: expert i is drawn in proportion to 1 / (i + 1)^SKEW. Zipf's law; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def expected_tiles(problem: Problem, block_m: int) -> tuple[float, float]:
     experts, top_k = _experts_of(problem)
     tokens, share = problem.tokens, top_k / experts
     hit = experts * (1 - (1 - share) ** tokens)
-    if tokens > 512:  # the binomial is narrow against any block_m: the mean number of rows decides
+    if tokens > 512:  # chosen: the binomial is narrow compared with any block_m, and the mean number of rows decides
         return hit, experts * (problem.m / experts / block_m + 0.5)
     chances = (comb(tokens, rows) * share**rows * (1 - share) ** (tokens - rows) for rows in range(tokens + 1))
     tiles = experts * sum(chance * -(-rows // block_m) for rows, chance in enumerate(chances))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 KIB = 1024
 
 # Shared memory one program may use. NVIDIA: CUDA C++ Programming Guide, "Technical specifications per compute
-# capability" (maximum a thread block). AMD: LDS a workgroup, CDNA 3/4 and RDNA 3/4 instruction set documents.
+# capability" (maximum per thread block). AMD: LDS per workgroup, CDNA 3/4 and RDNA 3/4 instruction set documents.
 SHARED_LIMIT = {
     "sm_75": 64 * KIB,
     "sm_80": 163 * KIB,

@@ -34,7 +34,7 @@ class TraceError(Exception):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[TraceError], tuple[str, str]]:
-        """Be made again from path and reason: else a process pool whose worker raises it never answers."""
+        """Pickle as path and reason: otherwise a process pool whose worker raises it never answers."""
         return type(self), (self.path, self.reason)
 
 

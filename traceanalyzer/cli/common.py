@@ -158,7 +158,7 @@ def _known_ranks(traces: TraceSet) -> str:
 
 
 def warnings_of(trace: Trace) -> list[TraceWarning]:
-    """Everything odd about a trace, from reading it and from cutting it up, naming its file."""
+    """Warnings about a trace, from reading it and from segmenting it, with the name of its file."""
     from traceanalyzer.segment import segment
 
     source = trace.metadata.source.path

@@ -49,7 +49,7 @@ class RootGroup(CommandGroup):
 
 
 def of_system(error: OSError) -> str:
-    """What the system refused, in one line that names the file where there is one."""
+    """An error of the operating system in one line, with the file's name where there is one."""
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     return f"{error.filename}: {reason}" if error.filename is not None else f"the system refused: {reason}"
 

@@ -19,6 +19,7 @@ from traceanalyzer.wording import visible
 NARROWEST_NAME = 20
 DEFAULT_WIDTH = 100
 NARROWEST = 40
+"""Characters of a shortened name, of lines without a terminal, and of the narrowest $COLUMNS heeded; chosen."""
 
 
 def console() -> Console:
@@ -40,7 +41,7 @@ class _Screen(Console):
 
 
 class _Trimmed:
-    """Standard output whose lines end without blanks: Rich fills lines up, which a pipe should not see."""
+    """Standard output whose lines end without blanks: Rich fills lines up, which does not belong in a pipe."""
 
     # Whatever stdout has: Rich keeps its signs, and ``plain`` replaces those that stdout lacks.
     encoding = "utf-8"

@@ -21,6 +21,7 @@ from traceanalyzer.trace import Trace
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 LONGEST_MODEL = 60
+"""Characters of a model's name in the name of a run."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,11 @@ class Capture:
 
     Attributes:
         name: what the run is called; file names begin with it.
-        server, load: what was profiled under which load.
+        server, load: what was profiled, and under which load.
         outcomes: one per request.
         files: the new traces; empty when the server's directory cannot be seen from here.
         location: where the files are, in words, when ``files`` is empty; else None.
-        warnings: what was odd.
+        warnings: of the server, the requests and the files.
     """
 
     name: str

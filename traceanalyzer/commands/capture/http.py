@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from traceanalyzer.problems import TraceError
 
-LONGEST_BODY = 1 << 20
-LONGEST_LINE = 1 << 20
+LONGEST_BODY = LONGEST_LINE = 1 << 20
 BODY_SHOWN = 300
+"""Bytes read of an answer and of one event, and characters shown of an error; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Endpoint:
         if parts.username or parts.password:
             raise TraceError(
                 parts.hostname or "URL",
-                "a URL with a password is refused, as it would end up in logs; put the key in the environment",
+                "a URL must not hold a password, which would end up in logs; put the key in the environment",
             )
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise TraceError(url, "is not an http or https URL")
@@ -56,7 +56,7 @@ class Endpoint:
 
     @property
     def loopback(self) -> bool:
-        """Whether the server runs on this machine by its address."""
+        """Whether the address is one of this machine's own."""
         if self.host == "localhost":
             return True
         try:
@@ -160,7 +160,7 @@ class Client:
         connection.request(method, self.endpoint.prefix + path, body=data, headers=headers)
 
     def unreachable(self, what: str, error: Exception) -> UnreachableError:
-        """Put a failure of the connection in words."""
+        """Describe a failed connection."""
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         return UnreachableError(str(self.endpoint), f"{what}: {reason}")
 

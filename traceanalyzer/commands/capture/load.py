@@ -17,6 +17,7 @@ from traceanalyzer.problems import TraceError
 
 COMPLETIONS = "/v1/completions"
 WARM_UP_TOKENS = 4
+"""Tokens of each warm-up answer: a prefill and a few decode steps. Chosen, not fitted."""
 
 # Random token ids: their number is exact without a tokenizer, they never share a prefix that a cache could serve, and
 # every vocabulary has these ids. Low ids are left out, where tokenizers keep control tokens.

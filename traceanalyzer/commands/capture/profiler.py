@@ -15,6 +15,7 @@ from traceanalyzer.problems import TraceError
 
 START, STOP = "/start_profile", "/stop_profile"
 START_TIMEOUT = 120.0
+"""Seconds that starting the profiler may take; chosen, not fitted."""
 
 
 class RefusedError(TraceError):
@@ -104,7 +105,7 @@ def _active(answer: Response) -> bool:
 
 
 def _explain(answer: Response, client: Client, server: Server) -> str:
-    """Put a refusal in words, with what to do."""
+    """Say why the profiler did not start, and what to do."""
     if answer.status == 404:
         return f"the server was started without a profiler (404); {_flag(server)}"
     if _active(answer):

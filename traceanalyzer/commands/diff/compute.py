@@ -30,7 +30,7 @@ class Diff(NotebookView):
         unattributed_ns: what the rows leave of the step's delta.
         before_span_ns, after_span_ns: mean time from the first to the last device event of a step.
         matched: the steps that were compared, as ``DiffSteps`` declares it.
-        warnings: what stands against the comparison.
+        warnings: why the comparison may mislead.
     """
 
     before_step_ns: float
@@ -92,7 +92,7 @@ def _match(steps: Sequence[pl.DataFrame], after: Trace) -> tuple[pl.DataFrame, l
         known = [", ".join(side["phase"].unique(maintain_order=True).to_list()) or "none" for side in steps]
         raise TraceError(
             after.metadata.source.path,
-            f"has no complete step of a phase that the other trace has, too (before: {known[0]}, after: {known[1]})",
+            f"no phase has a complete step in both traces (before: {known[0]}, after: {known[1]})",
         )
     warnings = []
     if len(columns) == 1:

@@ -16,10 +16,10 @@ from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import duration_us, percent, signed_us, step_of
 
 LEAST_SHOWN_US = 0.0005
-"""Changes that would round to 0 ns have no line in the table."""
+"""Changes below this would round to 0 ns and are not shown."""
 
 LEAST_TOLD_US = 0.001
-"""Added and removed kernels that take less are not told in words."""
+"""Added and removed kernels that take less get no sentence; chosen, not fitted."""
 
 MOST_SENTENCES = 8
 

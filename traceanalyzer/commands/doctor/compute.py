@@ -50,7 +50,7 @@ EFFECTS = {
     "no_list": "none",
     "rank_conflict": "the trace may be of another rank than its name says",
     "duplicate_rank": "results by rank may mix two recordings",
-    "missing_ranks": "what depends on all ranks (waiting, imbalance) cannot be told",
+    "missing_ranks": "what depends on all ranks (waiting, imbalance) is unknown",
     "skipped_file": "nothing of this file is counted",
     "skipped_member": "nothing of this member is counted",
     "changed_while_read": "what was written later is missing",
@@ -88,7 +88,7 @@ def _problem(warning: TraceWarning, effect: str) -> DoctorProblem:
 def write_repaired(path: str, target: Path, more: Iterable[bytes] = ()) -> None:
     """Write every readable event of a trace, and its metadata, as valid JSON.
 
-    Events are copied as they are written in the file; only those that were mended change.
+    Events are copied byte for byte; only those that had to be repaired change.
 
     Args:
         target: the copy; gzip where its name ends in .gz.

@@ -35,7 +35,7 @@ class Idle(NotebookView):
         host: what the launching threads did during gaps caused by the host, as ``IdleHost`` declares it; only the
             innermost of nested host events counts, so that rows add up.
         totals: one row per device, as ``IdleDevice`` declares it.
-        warnings: what stands against reading the gaps as idle time.
+        warnings: why the gaps may not be idle time.
     """
 
     gaps: pl.DataFrame
@@ -56,7 +56,7 @@ class Idle(NotebookView):
     def by_kernel(self) -> pl.DataFrame:
         """One row for each event name that ends gaps (``after``), place and cause, largest total first.
 
-        Columns gaps, longest_ns and total_ns beside these three.
+        Further columns: gaps, longest_ns and total_ns.
         """
         return (
             self.gaps.group_by("after", "place", "cause", maintain_order=True)

@@ -41,7 +41,7 @@ class RankComparison(NotebookView):
         pipeline, experts: None where the job has none.
         dummies: ranks that ran a dummy step, columns of ``RankDummies``.
         calls: every paired call and rank, columns of ``RankCall``.
-        warnings: what stands against the comparison; ``warnings_of_job`` adds those of the traces.
+        warnings: why the comparison may mislead; ``warnings_of_job`` adds those of the traces.
     """
 
     membership: Membership

@@ -36,7 +36,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Membership:
-    """The ranks to analyse, in ascending order, and what stands against the choice.
+    """The ranks to analyse, in ascending order, and what speaks against the choice.
 
     Attributes:
         members: one trace per rank.

@@ -41,7 +41,7 @@ def _limits(comparison: RankComparison) -> Iterator[RankFinding]:
             message += ": transfer and waiting are those of the other ranks only, and the late rank may be missing"
         yield RankFinding("missing_ranks", message)
     if not several:
-        message = "only one rank is at hand: its communication cannot be split into transfer and waiting"
+        message = "there is a trace of one rank only: its communication cannot be split into transfer and waiting"
         yield RankFinding("single_rank", message)
     if several and comparison.per_step["steps"].sum() == 0:
         yield RankFinding("no_steps", "no complete step: shares of a step are unknown")

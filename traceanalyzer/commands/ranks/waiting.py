@@ -20,7 +20,7 @@ from traceanalyzer.declare import frame_schema
 from traceanalyzer.names.collectives import bus_factor
 
 LATE_NS = 100
-"""Waiting below this is the profiler's resolution: nobody was late."""
+"""Waiting below this counts as none: it is about the resolution of profilers' clocks. Chosen, not fitted."""
 
 EXPLAINED_CALLS = 1000
 """Calls of each group that are explained, those with the longest waits; chosen, not fitted."""

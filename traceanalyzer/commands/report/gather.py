@@ -130,7 +130,7 @@ def gather_trace(trace: Trace, request: Request | None = None) -> TraceView:
     asked = request or Request()
     cut = segment(trace)
     chosen, steps = _main_steps(cut.steps, asked.phase)
-    # The two longest analyses beside the others and the drawing, which hardly leaves the interpreter's lock; they do.
+    # The two longest analyses release the interpreter's lock; the others and the drawing, which hold it, run meanwhile.
     with ThreadPoolExecutor(max_workers=2) as pool:
         assessed = pool.submit(roofline_or_reason, trace, replace(asked, phase=chosen))
         waited = pool.submit(idle, trace)
@@ -218,8 +218,8 @@ def gather_ranks(traces: TraceSet) -> tuple[RankComparison | None, tuple[TraceWa
     try:
         comparison = compare(traces)
     except TraceError as error:
-        refused = TraceWarning("ranks_not_compared", f"ranks were not compared: {error.reason}")
-        return None, (*traces.warnings, refused)
+        reason = TraceWarning("ranks_not_compared", f"ranks were not compared: {error.reason}")
+        return None, (*traces.warnings, reason)
     return comparison, warnings_of_job(traces, comparison)
 
 

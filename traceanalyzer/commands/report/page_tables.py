@@ -23,7 +23,7 @@ Unit = tuple[float, str, int]
 MICROSECONDS: Unit = (1e3, "µs", 1)
 MILLISECONDS: Unit = (1e6, "ms", 3)
 LONG_NS = 1e8
-"""Time from which on a table is in ms. One unit per table, so that its figures can be compared at a glance."""
+"""A table with a time this long is in ms; chosen. One unit per table, so that figures compare at a glance."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from traceanalyzer.wording import MINUS, duration, plural, signed
 MOST_STRIPS = 6
 """Strips on a page; steps of further devices, phases and depths have none."""
 LEAST_RANGE = 0.10
-"""Share of a block's time that the colours span at least, so that noise is not painted as difference."""
+"""Share of a block's time that the colours span at least, so that noise does not look like a difference; chosen."""
 
 
 @dataclass(frozen=True)

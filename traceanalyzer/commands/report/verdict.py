@@ -14,7 +14,7 @@ from traceanalyzer.wording import MINUS, duration, percent, plural, signed
 
 NAME_WIDTH = 60
 IDLE_SHARE = 0.2
-"""Share of idle time from which on the verdict names it before any kernel."""
+"""Share of idle time from which the verdict names it before any kernel; chosen, not fitted."""
 
 
 def verdict(view: TraceView) -> list[str]:
