@@ -92,7 +92,7 @@ def _match(steps: Sequence[pl.DataFrame], after: Trace) -> tuple[pl.DataFrame, l
         known = [", ".join(side["phase"].unique(maintain_order=True).to_list()) or "none" for side in steps]
         raise TraceError(
             after.metadata.source.path,
-            f"no phase has a complete step in both traces (before: {known[0]}, after: {known[1]})",
+            f"there is no complete step of a phase that both traces have (before: {known[0]}, after: {known[1]})",
         )
     warnings = []
     if len(columns) == 1:
