@@ -151,7 +151,7 @@ def test_every_csv_table_of_a_command_is_on_the_page() -> None:
         " ".join(words[1:]) for words, command in commands() if any("--csv" in p.opts for p in command.params)
     }
     assert commands_with_csv == {re.split(r" --", title)[0] for title in parts_with("csv_title")}
-    assert set(table_files.NAMES) == {"blocks", "kernels", "roles", "gaps", "roofline"} | {
+    assert set(table_files.TABLES) == {"blocks", "kernels", "roles", "gaps", "roofline"} | {
         title.removeprefix("export: ") for title, *_ in EXPORTED
     }
 
