@@ -10,8 +10,7 @@ import pytest
 from tests.support.deployments import deployment
 from traceanalyzer.commands.estimate.compute import estimate, roofline_compute_share
 from traceanalyzer.commands.estimate.deployment import Chunk
-from traceanalyzer.commands.estimate.efficiencies import ROOFLINE
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
+from traceanalyzer.commands.estimate.efficiencies import ROOFLINE, EstimateError
 from traceanalyzer.commands.estimate.gpu_comparison import amdahl, shortcut
 from traceanalyzer.commands.estimate.step_time import op_times, round_time
 from traceanalyzer.hardware import find_gpu
@@ -88,8 +87,10 @@ def test_requests_in_flight_of_the_public_log_follow_from_littles_law() -> None:
     assert served.requests_per_s * served.latency_ns / 1e9 == pytest.approx(388)
     assert round(8.59 * 45.2) == 388
     # What was measured lies in the range that the estimate states, though 25 % below the estimate itself.
-    assert found.tokens is not None
-    assert found.tokens.low <= 8.59 * 293.4 <= found.tokens.high
-    assert found.tpot is not None
-    assert found.tpot.low <= 45.2e9 / 293.4 <= found.tpot.high
+    assert found.answer.tokens_per_s_range is not None
+    low, high = found.answer.tokens_per_s_range
+    assert low <= 8.59 * 293.4 <= high
+    assert found.answer.tpot_range_ms is not None
+    low, high = found.answer.tpot_range_ms
+    assert low <= 45.2e3 / 293.4 <= high
     assert not math.isclose(served.tokens_per_s, 2520, rel_tol=0.1)

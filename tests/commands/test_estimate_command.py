@@ -53,7 +53,7 @@ def test_an_estimate_shows_its_assumptions_and_error_range() -> None:
     assert found["ttft_range_ms"][0] < found["ttft_ms"] < found["ttft_range_ms"][1]
     assert found["tokens_per_s_range"][0] < found["tokens_per_s"] < found["tokens_per_s_range"][1]
     told = " ".join(found["assumptions"])
-    for word in ("error range", "weakest", "peak bandwidth", "confidence", "chunked prefill"):
+    for word in ("error range", "least certain", "peak bandwidth", "confidence", "chunked prefill"):
         assert word in told
     shown = invoke(*SMALL, "--batch", 4).stdout
     assert "Assumptions" in shown
@@ -81,7 +81,7 @@ def test_a_preset_gives_the_largest_batch_and_what_limits_it() -> None:
     assert found["batch"] == found["max_batch"]
     assert found["max_batch_limited_by"] == "tpot"
     assert found["tpot_p99_ms"] <= 200
-    assert "one more breaks the limit on TPOT" in invoke(*ARTICLE, "--osl", 294, "--slo", "tpot=200ms").stdout
+    assert "one more exceeds the limit on TPOT" in invoke(*ARTICLE, "--osl", 294, "--slo", "tpot=200ms").stdout
 
 
 def test_without_limits_the_largest_batch_is_what_memory_holds() -> None:
@@ -144,7 +144,7 @@ def test_serving_results_calibrate_and_their_held_out_error_is_the_range(shared:
     assert found["calibration"]["held_out_error"] <= 0.10
     assert found["tpot_range_ms"][0] < 52.92 < found["tpot_range_ms"][1]
     shown = invoke(*arguments, "--calibrate-serving", table, "--select", "table=final").stdout
-    assert "each point left out of the fit" in shown
+    assert "each load left out of the fit" in shown
     assert "not calibrated" in shown
     assert shown.count("times as slow as the defaults") == 1
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from tests.support.deployments import deployment
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
+from traceanalyzer.commands.estimate.efficiencies import EstimateError
 from traceanalyzer.commands.estimate.memory_fit import (
     fewest_gpus,
     kv_a_sequence,
@@ -93,8 +93,8 @@ def test_the_cache_holds_fewer_long_sequences_than_short_ones() -> None:
     assert short.sequences is not None
     assert long.sequences is not None
     assert short.sequences > 3 * long.sequences
-    assert long.holds(long.sequences) is True
-    assert long.holds(long.sequences + 1) is False
+    assert memory(own, 4000, batch=long.sequences).batch_fits is True
+    assert memory(own, 4000, batch=long.sequences + 1).batch_fits is False
 
 
 def test_a_model_without_attention_keeps_a_state_and_no_cache() -> None:
@@ -109,7 +109,7 @@ def test_a_gpu_of_unknown_memory_is_neither_refused_nor_said_to_fit() -> None:
     unknown = replace(own, gpu=structs.replace(find_gpu("RTX 6000 Ada"), memory_gb=None))
     refuse_unfit(unknown)
     assert memory(unknown, 100).weights_fit is None
-    assert memory(unknown, 100).holds(1) is None
+    assert memory(unknown, 100).batch_fits is None
 
 
 def test_layouts_are_named_as_they_are_written() -> None:

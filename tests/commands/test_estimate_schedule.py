@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.deployments import deployment
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
+from traceanalyzer.commands.estimate.efficiencies import EstimateError
 from traceanalyzer.commands.estimate.schedule import Traffic, burst, steady
 from traceanalyzer.commands.estimate.slo import PRESETS, Slo, _last_kept, largest_batch, parse_slo
 from traceanalyzer.commands.estimate.step_time import StepTime, StepTimes

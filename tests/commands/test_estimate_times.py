@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from tests.support.deployments import deployment
 from traceanalyzer.commands.estimate.compute import switches
 from traceanalyzer.commands.estimate.deployment import Chunk, Deployment, padded
-from traceanalyzer.commands.estimate.efficiencies import ROOFLINE, Efficiencies, Share, default_efficiencies
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
-from traceanalyzer.commands.estimate.step_time import StepTimes, imbalance, round_time
-from traceanalyzer.commands.estimate.times import time_op
-from traceanalyzer.hardware import HardwareError, find_gpu, roofs
+from traceanalyzer.commands.estimate.efficiencies import (
+    ROOFLINE,
+    Efficiencies,
+    EstimateError,
+    Share,
+    default_efficiencies,
+)
+from traceanalyzer.commands.estimate.step_time import StepTimes, imbalance, round_time, time_op
+from traceanalyzer.hardware import HardwareError, roofs
 from traceanalyzer.model import ExpertRouting, Parallel, gemm
 
 MODELS = ("llama-3.1-8b", "gpt-oss-20b", "qwen3-8b")
@@ -69,9 +73,9 @@ def test_more_sequences_a_longer_context_or_a_longer_prompt_is_never_faster(mode
 @settings(max_examples=50, deadline=None)
 @given(m=st.integers(1, 4096), n=st.sampled_from((64, 1024, 8192)), k=st.sampled_from((64, 1024, 8192)))
 def test_the_bound_switches_where_intensity_crosses_the_ridge(m, n, k) -> None:
-    gpu = find_gpu("H100 SXM5")
-    op, ridge = gemm(m, n, k), roofs(gpu, "bf16").ridge
-    bound = time_op(op, 1, gpu, ROOFLINE, None).bound
+    own = deployment("llama-3.1-8b", "H100 SXM5", efficiencies=ROOFLINE)
+    op, ridge = gemm(m, n, k), roofs(own.gpu, "bf16").ridge
+    bound = time_op(op, 1, own).bound
     assert op.intensity is not None
     assert bound == ("compute" if op.intensity > ridge else "memory")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyzer.commands.estimate.validation import TPOT_RANGE, TTFT_LOW, Checked, check, mean_error, measurements
+from tests.support.published import Checked, check, mean_error, measurements
+from traceanalyzer.commands.estimate.calibrate import TPOT_RANGE
+from traceanalyzer.commands.estimate.compute import TTFT_LOW
 
 
 @pytest.fixture(scope="module")

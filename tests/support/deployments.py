@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from traceanalyzer.commands.estimate.deployment import Deployment
-from traceanalyzer.commands.estimate.efficiencies import default_efficiencies
-from traceanalyzer.commands.estimate.link import default_link
+from traceanalyzer.commands.estimate.efficiencies import default_efficiencies, default_link
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import format_named, load, with_formats
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from traceanalyzer.model.architecture import ModelError
@@ -141,11 +141,14 @@ def from_lengths(lengths: Iterable[tuple[int, int]], *, sampled: int | None = No
             raise ModelError(f"a sequence needs 1 new token or more and 0 past ones or more, not {new} and {past}")
     decode = [(q, p) for q, p in pairs if q == 1 and p > 0]
     context = [(q, p) for q, p in pairs if not (q == 1 and p > 0)]
-    groups = tuple(_group(members, is_decode) for members, is_decode in ((context, False), (decode, True)) if members)
+    groups = tuple(
+        group_of(members, decode=decodes) for members, decodes in ((context, False), (decode, True)) if members
+    )
     return Workload(groups, len(pairs) if sampled is None else sampled, ("from the lengths of the sequences",))
 
 
-def _group(members: list[tuple[int, int]], decode: bool) -> Group:
+def group_of(members: Sequence[tuple[int, int]], *, decode: bool) -> Group:
+    """Return the group of sequences of these (new tokens, tokens in the cache before)."""
     return Group(
         requests=len(members),
         tokens=sum(q for q, _ in members),

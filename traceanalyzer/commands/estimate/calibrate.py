@@ -1,8 +1,8 @@
-"""Efficiencies from measurements: two parameters from serving results, shares of each class from a trace's roofline.
+"""Efficiencies from serving results: a slowness of kernels and a cost per step, fitted to TPOT at several loads.
 
-Serving results tell TPOT = x A + C + y at several loads, where A is what kernels take in the estimate with the
-defaults and C what the link adds to it: x says how much slower or faster kernels are than the defaults, y what a step
-costs beside them. More cannot be told apart from such results.
+TPOT = x A + C + y, where A is the time of the kernels in the estimate with the defaults and C what the link adds to it:
+x is the slowness of the kernels relative to the defaults, y the cost of a step beside them. Such results cannot tell
+more apart.
 """
 
 from __future__ import annotations
@@ -11,124 +11,131 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from traceanalyzer.commands.estimate.deployment import DEFAULT_BUDGET, Deployment
-from traceanalyzer.commands.estimate.efficiencies import CLASSES, Efficiencies, Share
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
-from traceanalyzer.commands.estimate.line import Line, fit, tells_two
-from traceanalyzer.commands.estimate.link import FREE_LINK
+from traceanalyzer.commands.estimate.efficiencies import FREE_LINK, Efficiencies, EstimateError
+from traceanalyzer.commands.estimate.result import AchievedShare, EstimateCalibration, FittedLoad
 from traceanalyzer.commands.estimate.schedule import Traffic, steady
 from traceanalyzer.commands.estimate.step_time import StepTimes
+from traceanalyzer.declare import part_of
+from traceanalyzer.problems import TraceWarning
+from traceanalyzer.serving.series import series
+from traceanalyzer.serving.serving_result import ServingResult
 
 LINK_TURNS = 4
-"""How often the link's part of TPOT is computed anew with pipeline stages, where it depends on how slow kernels are."""
+"""Iterations of the fit with pipeline stages, where the link's part of TPOT depends on the slowness; chosen, not
+fitted: a test holds the fit of exact points within 2 %."""
 
-LEAST_SHARE_TOLD = 0.01
-"""A class with less of the step's time than this keeps its default; chosen, not fitted."""
+LEAST_SPREAD = 1.1
+"""Loads whose estimates differ by less than this factor cannot tell the two parameters apart; chosen, not fitted."""
+
+COARSE = 0.002
+"""A TPOT rounded to more than this share of itself is derived from latency and TTFT instead, where they are finer;
+chosen, not fitted."""
+
+TPOT_RANGE = (0.65, 1.75)
+"""Measured TPOT over an uncalibrated estimate: the range over all measurements of docs/data/estimate_measured.csv."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """TPOT at one load.
+    """Mean TPOT under one load."""
 
-    Attributes:
-        concurrency: requests in flight.
-        isl: tokens of a prompt.
-        osl: tokens of an answer.
-        tpot_ns: mean time between tokens after the first.
-    """
-
-    concurrency: int
-    isl: int
-    osl: int
+    traffic: Traffic
     tpot_ns: float
 
 
 @dataclass(frozen=True)
-class CalibrationPoint:
-    """One observation against the fit.
+class Line:
+    """The fitted parameters.
 
     Attributes:
-        observed: the observation.
-        fitted_ns: what the fit to all gives.
-        held_out_ns: what the fit to the others gives; None where there are too few.
+        slowness: time of a kernel over that with the defaults.
+        step_ns: cost of a step beside its kernels and the link.
     """
 
-    observed: Observation
-    fitted_ns: float
-    held_out_ns: float | None
+    slowness: float
+    step_ns: float
 
-    @property
-    def error(self) -> float:
-        """Relative error of the fit to all."""
-        return self.fitted_ns / self.observed.tpot_ns - 1
-
-    @property
-    def held_out_error(self) -> float | None:
-        """Relative error of the fit to the others."""
-        return None if self.held_out_ns is None else self.held_out_ns / self.observed.tpot_ns - 1
+    def at(self, kernels_ns: float, link_ns: float = 0.0) -> float:
+        """Return TPOT from the time of the kernels with the defaults and of the link."""
+        return self.slowness * kernels_ns + link_ns + self.step_ns
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was fitted, and how well.
-
-    Attributes:
-        efficiencies: the result.
-        line: the two parameters; None where shares come from a trace.
-        points: each observation against the fit.
-        calibrated: what was taken from the measurements.
-        kept: what was not, and kept its default.
-    """
+    """Efficiencies from measurements, and what the document says of them."""
 
     efficiencies: Efficiencies
-    line: Line | None
-    points: tuple[CalibrationPoint, ...]
-    calibrated: tuple[str, ...]
-    kept: tuple[str, ...]
-
-    @property
-    def error(self) -> float | None:
-        """Mean error over the points that were fitted to; None without any."""
-        return _mean([abs(point.error) for point in self.points])
-
-    @property
-    def held_out_errors(self) -> tuple[float, ...]:
-        """Error of each point when it is left out of the fit; empty where there are too few points."""
-        return tuple(error for point in self.points if (error := point.held_out_error) is not None)
-
-    @property
-    def held_out_error(self) -> float | None:
-        """Mean error of points left out of the fit, one at a time; None where there are too few."""
-        return _mean([abs(error) for error in self.held_out_errors])
-
-    @property
-    def largest_held_out_error(self) -> float | None:
-        """Largest error of points left out of the fit; None where there are too few."""
-        return max(map(abs, self.held_out_errors), default=None)
+    told: EstimateCalibration
 
     @property
     def tpot_range(self) -> tuple[float, float] | None:
-        """Measured TPOT over the estimate, as the points that were left out had it; None where there are too few."""
-        ratios = [1 / (1 + error) for error in self.held_out_errors]
+        """Lowest and highest measured TPOT over the fit to the other loads, 1 included; None with fewer than two."""
+        errors = [one.held_out_error for one in self.told.points if one.held_out_error is not None]
+        ratios = [1 / (1 + error) for error in errors]
         return (min(*ratios, 1.0), max(*ratios, 1.0)) if ratios else None
 
     @property
-    def in_sample_ratios(self) -> tuple[float, ...]:
-        """Measured TPOT over the estimate at each point that was fitted to."""
-        return tuple(1 / (1 + point.error) for point in self.points)
+    def in_sample_ratios(self) -> list[float]:
+        """Measured TPOT over the fit, for each load."""
+        return [1 / (1 + one.error) for one in self.told.points]
+
+    def far_off(self) -> list[TraceWarning]:
+        """Return a warning if the fit misses a load by more than uncalibrated estimates have missed any."""
+        low, high = TPOT_RANGE
+        missed = [ratio for ratio in self.in_sample_ratios if not low <= ratio <= high]
+        if not missed:
+            return []
+        worst = max(missed, key=lambda ratio: max(ratio, 1 / ratio))
+        message = (
+            f"measured TPOT is {worst:.2f} times the fitted one: the results are of another model, GPU or layout, or "
+            "limited by something other than kernels"
+        )
+        return [TraceWarning("calibration_far_off", message, count=len(missed))]
+
+
+def calibration(
+    efficiencies: Efficiencies,
+    calibrated: list[str],
+    kept: list[str],
+    points: Sequence[FittedLoad] = (),
+    slowness: float | None = None,
+) -> Calibration:
+    """Return a calibration.
+
+    Args:
+        efficiencies: the result.
+        calibrated: what the measurements gave.
+        kept: what keeps its default.
+        points: every load against the fit.
+        slowness: of kernels, where it was fitted.
+    """
+    held_out = [abs(one.held_out_error) for one in points if one.held_out_error is not None]
+    told = EstimateCalibration(
+        slowness=slowness,
+        step_ms=efficiencies.step_ns / 1e6,
+        kernel_us=efficiencies.kernel_ns / 1e3,
+        shares={name: part_of(AchievedShare, share) for name, share in efficiencies.shares.items()},
+        error=_mean([abs(one.error) for one in points]),
+        held_out_error=_mean(held_out),
+        largest_held_out_error=max(held_out, default=None),
+        points=list(points),
+        calibrated=calibrated,
+        not_calibrated=kept,
+    )
+    return Calibration(efficiencies, told)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def from_serving(
     deployment: Deployment, observations: Sequence[Observation], budget: int = DEFAULT_BUDGET
 ) -> Calibration:
-    """Fit how slow kernels are, and what a step costs beside them, to TPOT at several loads.
+    """Fit the slowness of kernels and the cost of a step to TPOT at several loads of a deployment.
 
-    Minimises the sum of squared relative errors. Kernels are not made faster than the peaks, a step's cost not less
-    than 0. With one load, or loads of nearly the same estimate, the step keeps its default cost.
-
-    Args:
-        deployment: what the results were measured on, with default efficiencies.
-        observations: TPOT at each load.
-        budget: max_num_batched_tokens.
+    Minimises the sum of squared relative errors. Kernels stay below the peaks, and a step's cost at 0 or above. With
+    one load, or loads of nearly the same estimate, the step keeps its default cost.
 
     Raises:
         EstimateError: there is no observation.
@@ -150,27 +157,38 @@ def from_serving(
     for i, seen in enumerate(observations):
         held_out = None
         if len(observations) > 1:
-            others, theirs, beside = (_without(i, values) for values in (kernels, measured, links))
+            others, theirs, beside = ([*values[:i], *values[i + 1 :]] for values in (kernels, measured, links))
             held_out = fit(others, theirs, fastest, given.step_ns, beside).at(kernels[i], links[i])
-        points.append(CalibrationPoint(seen, line.at(kernels[i], links[i]), held_out))
-    two = tells_two(kernels)
+        points.append(_point(seen, line.at(kernels[i], links[i]), held_out))
     calibrated = [f"kernels {line.slowness:.2f} times as slow as the defaults"]
     kept = ["what sets the classes of kernels apart", "the link", "TTFT beyond the speed of the kernels"]
     step = f"{line.step_ns / 1e6:.2f} ms per step beside them"
-    (calibrated if two else kept).append(step)
-    basis = (
-        f"efficiencies fitted to TPOT at {len(points)} loads: see the calibration",
-        *(f"{name}: {slower.compute:.0%} of peak arithmetic, {slower.memory:.0%} of peak bandwidth, from the fit"
-          for name, slower in _slowed(given, line.slowness).items()),
-    )  # fmt: skip
-    efficiencies = Efficiencies(
-        _slowed(given, line.slowness), given.kernel_ns * line.slowness, line.step_ns, given.request_ns, basis
+    (calibrated if tells_two(kernels) else kept).append(step)
+    slower = given.slowed(line.slowness)
+    basis = [f"efficiencies fitted to TPOT at {len(points)} loads: see the calibration"]
+    basis += [
+        f"{name}: {share.compute:.0%} of peak arithmetic, {share.memory:.0%} of peak bandwidth, from the fit"
+        for name, share in slower.shares.items()
+    ]
+    efficiencies = replace(slower, step_ns=line.step_ns, basis=tuple(basis))
+    return calibration(efficiencies, calibrated, kept, points, line.slowness)
+
+
+def _point(seen: Observation, fitted_ns: float, held_out_ns: float | None) -> FittedLoad:
+    return FittedLoad(
+        batch=seen.traffic.concurrency,
+        isl=seen.traffic.isl,
+        osl=seen.traffic.osl,
+        tpot_ms=seen.tpot_ns / 1e6,
+        fitted_ms=fitted_ns / 1e6,
+        error=fitted_ns / seen.tpot_ns - 1,
+        held_out_ms=None if held_out_ns is None else held_out_ns / 1e6,
+        held_out_error=None if held_out_ns is None else held_out_ns / seen.tpot_ns - 1,
     )
-    return Calibration(efficiencies, line, tuple(points), tuple(calibrated), tuple(kept))
 
 
 def _turns(deployment: Deployment) -> int:
-    """How often the link's part has to be computed: one GPU has none, and without stages it depends on nothing else."""
+    """How often to compute the link's part: one GPU has none, and without stages it depends on nothing else."""
     if deployment.link is None or deployment.parallel.gpus == 1:
         return 0
     return 1 if deployment.parallel.pp == 1 else LINK_TURNS
@@ -179,101 +197,115 @@ def _turns(deployment: Deployment) -> int:
 def _tpots(deployment: Deployment, slowness: float, observations: Sequence[Observation], budget: int) -> list[float]:
     """Return TPOT at each load with kernels so many times as slow, and nothing for the host.
 
-    Rounds do not depend on how long they take, so that the cost of a step adds to TPOT as it is.
+    How many rounds there are does not depend on their time, so the cost of a step adds to TPOT as it is.
     """
-    given = deployment.efficiencies
-    slower = replace(given, shares=_slowed(given, slowness), kernel_ns=given.kernel_ns * slowness, step_ns=0.0)
+    slower = replace(deployment.efficiencies.slowed(slowness), step_ns=0.0)
     times = StepTimes(replace(deployment, efficiencies=slower))
-    tpots = [steady(times, Traffic(one.isl, one.osl, one.concurrency), budget).tpot_ns for one in observations]
+    tpots = [steady(times, one.traffic, budget).tpot_ns for one in observations]
     if None in tpots:
         raise EstimateError("answers of one token have no TPOT to calibrate with")
     return [tpot for tpot in tpots if tpot is not None]
 
 
-def _without(number: int, values: Sequence[float]) -> list[float]:
-    return [value for other, value in enumerate(values) if other != number]
+def tells_two(kernels: Sequence[float]) -> bool:
+    """Whether these loads differ enough to tell slow kernels from a slow host."""
+    return max(kernels) / min(kernels) >= LEAST_SPREAD
 
 
-def _slowed(given: Efficiencies, slowness: float) -> dict[str, Share]:
-    return {
-        name: Share(min(share.compute / slowness, 1.0), min(share.memory / slowness, 1.0))
-        for name, share in given.shares.items()
-    }
-
-
-@dataclass(frozen=True)
-class ClassTime:
-    """What a trace shows of one row of its roofline; times per step, in ns.
-
-    Attributes:
-        name: the class of op.
-        bound: ``compute`` or ``memory``; rows of another bound tell no share.
-        measured_ns: time of the kernels.
-        kernels: how many there are.
-        floor_ns: what the bound one takes at its peak.
-    """
-
-    name: str
-    bound: str
-    measured_ns: float
-    kernels: float
-    floor_ns: float
-
-
-def from_trace(
-    given: Efficiencies,
-    rows: Sequence[ClassTime],
-    *,
-    kernel_ns: float | None,
-    pause_ns: float | None,
-    unlisted_ns: float = 0.0,
-) -> Calibration:
-    """Take each class's achieved share of the roof that limits it from a trace.
+def fit(
+    kernels: Sequence[float],
+    measured: Sequence[float],
+    fastest: float,
+    default_step_ns: float,
+    links: Sequence[float] | None = None,
+) -> Line:
+    """Fit measured = slowness x kernels + link + step by least squares of relative errors.
 
     Args:
-        given: the defaults, which classes keep that the trace does not show.
-        rows: rows of the trace's roofline.
-        kernel_ns: what the shortest kernels of the trace take; None keeps the default.
-        pause_ns: pause before a step beside its kernels; None keeps the default.
-        unlisted_ns: work of a step that the model does not have, such as copies and repeated casts.
+        kernels: uncalibrated TPOT at each load, without the link.
+        measured: TPOT at each load.
+        fastest: the largest share of a peak among the defaults, and so the smallest slowness, as no share exceeds 1.
+        default_step_ns: cost of a step where the loads cannot tell it.
+        links: what the link adds to TPOT at each load; nothing by default.
     """
-    kernel = given.kernel_ns if kernel_ns is None else kernel_ns
-    shares: dict[str, Share] = {}
-    calibrated: list[str] = []
-    kept: list[str] = []
-    whole = sum(row.measured_ns for row in rows)
-    for name in CLASSES:
-        reached = {
-            bound: share
-            for bound in ("compute", "memory")
-            if (share := _reached([r for r in rows if (r.name, r.bound) == (name, bound)], kernel, whole)) is not None
-        }
-        shares[name] = Share(
-            reached.get("compute", given.shares[name].compute), reached.get("memory", given.shares[name].memory)
+    # Relative errors: every equation is divided by what was measured.
+    weights = [1 / value for value in measured]
+    xs = [base * weight for base, weight in zip(kernels, weights, strict=True)]
+    ys = [1 - link * weight for link, weight in zip(links or [0.0] * len(xs), weights, strict=True)]
+    if not tells_two(kernels):
+        left = [y - default_step_ns * weight for y, weight in zip(ys, weights, strict=True)]
+        return Line(max(_slope(xs, left), fastest), default_step_ns)
+    xx, ww, xw = _dot(xs, xs), _dot(weights, weights), _dot(xs, weights)
+    xy, wy = _dot(xs, ys), _dot(weights, ys)
+    determinant = xx * ww - xw * xw
+    slowness, step = (xy * ww - wy * xw) / determinant, (wy * xx - xy * xw) / determinant
+    # A parameter beyond its limit is set to it, and the other one fitted alone.
+    if step < 0:
+        slowness, step = _slope(xs, ys), 0.0
+    if slowness < fastest:
+        left = [y - fastest * x for x, y in zip(xs, ys, strict=True)]
+        slowness, step = fastest, max(_slope(weights, left), 0.0)
+    return Line(slowness, step)
+
+
+def _slope(xs: Sequence[float], ys: Sequence[float]) -> float:
+    return _dot(xs, ys) / _dot(xs, xs)
+
+
+def _dot(left: Sequence[float], right: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def one_series(results: Sequence[ServingResult]) -> tuple[ServingResult, ...]:
+    """Return the results of serving if they are of one configuration; else EstimateError names the configurations."""
+    configurations = series([result for result in results if result.kind == "serve"])
+    if len(configurations) > 1:
+        names = "; ".join(one.name for one in configurations)
+        raise EstimateError(
+            f"the results are of {len(configurations)} configurations ({names}); pick one with --select KEY=VALUE"
         )
-        for bound, peak in (("compute", "arithmetic"), ("memory", "bandwidth")):
-            where = calibrated if bound in reached else kept
-            where.append(f"{name}: {getattr(shares[name], bound):.0%} of peak {peak}")
-    step = (given.step_ns if pause_ns is None else pause_ns) + unlisted_ns
-    (kept if kernel_ns is None else calibrated).append(f"{kernel / 1000:.1f} µs more for every kernel")
-    if unlisted_ns:
-        calibrated.append(f"{unlisted_ns / 1e6:.2f} ms per step of work that the model does not have")
-    pause = (step - unlisted_ns) / 1e6
-    (kept if pause_ns is None else calibrated).append(f"{pause:.2f} ms per step of host and gaps")
-    kept += ["the link", f"{given.request_ns / 1e6:g} ms more for a request's first token"]
-    basis = ("efficiencies from the trace, and defaults where it does not tell: see the calibration",)
-    efficiencies = Efficiencies(shares, kernel, step, given.request_ns, basis)
-    return Calibration(efficiencies, None, (), tuple(calibrated), tuple(kept))
+    return tuple(result for one in configurations for point in one.points for result in point.results)
 
 
-def _reached(rows: Sequence[ClassTime], kernel_ns: float, whole_ns: float) -> float | None:
-    measured = sum(row.measured_ns for row in rows)
-    if not rows or measured < LEAST_SHARE_TOLD * whole_ns:
-        return None
-    floor = sum(row.floor_ns for row in rows)
-    working = measured - kernel_ns * sum(row.kernels for row in rows)
-    return min(floor / max(working, floor), 1.0) if floor > 0 else None
+def observations(results: Sequence[ServingResult], isl: int, osl: int | None) -> tuple[Observation, ...]:
+    """Return TPOT at each load that states a concurrency, averaged over repeated runs.
+
+    Args:
+        results: runs of one configuration.
+        isl: tokens of a prompt, for results that do not tell.
+        osl: tokens of an answer, for results that do not tell; None derives them from tokens/s.
+    """
+    by_load: dict[tuple[int, int, int], list[float]] = {}
+    for result in results:
+        concurrency = result.load.concurrency
+        length = answer_length(result, osl)
+        tpot = tpot_ms(result, length)
+        if concurrency is None or concurrency < 1 or tpot is None or not tpot > 0 or length is None or length < 2:
+            continue
+        prompt = max(round(result.input_length), 1) if result.input_length else isl
+        by_load.setdefault((round(concurrency), prompt, length), []).append(tpot * 1e6)
+    return tuple(
+        Observation(Traffic(prompt, length, concurrency), sum(values) / len(values))
+        for (concurrency, prompt, length), values in sorted(by_load.items())
+    )
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def answer_length(result: ServingResult, default: int | None) -> int | None:
+    """Return the mean tokens of an answer: as the result says, else the default, else by Little's law from tokens/s."""
+    if result.output_length:
+        return round(result.output_length)
+    if default is not None:
+        return default
+    rate, latency = result.metrics.get("output_throughput"), result.metrics.get("mean_e2el_ms")
+    concurrency = result.load.concurrency
+    return round(rate * latency / 1000 / concurrency) if rate and latency and concurrency else None
+
+
+def tpot_ms(result: ServingResult, length: int | None) -> float | None:
+    """Return the mean TPOT: (latency - TTFT) / (answer - 1) where the result's own figure is rounded more coarsely."""
+    tpot = result.metrics.get("mean_tpot_ms")
+    latency, ttft = result.metrics.get("mean_e2el_ms"), result.metrics.get("mean_ttft_ms")
+    rough = tpot is None or result.resolution.get("mean_tpot_ms", 0.0) > COARSE * tpot
+    if rough and latency is not None and ttft is not None and length is not None and length > 1:
+        return (latency - ttft) / (length - 1)
+    return tpot

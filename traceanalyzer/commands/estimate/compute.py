@@ -5,74 +5,64 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from traceanalyzer.commands.estimate.calibrate import Calibration
+from msgspec import structs
+
+from traceanalyzer.commands.estimate.calibrate import TPOT_RANGE, Calibration
 from traceanalyzer.commands.estimate.deployment import DEFAULT_ENGINE, Chunk, Deployment, EngineSettings, check_lengths
 from traceanalyzer.commands.estimate.efficiencies import ROOFLINE
-from traceanalyzer.commands.estimate.memory_fit import Memory, layout_name, memory
-from traceanalyzer.commands.estimate.result import EstimateSwitch
+from traceanalyzer.commands.estimate.memory_fit import layout_name, memory
+from traceanalyzer.commands.estimate.result import EstimateOnGpu, EstimateSwitch
 from traceanalyzer.commands.estimate.schedule import Served, Traffic, burst, steady
 from traceanalyzer.commands.estimate.slo import LargestBatch, Slo, largest_batch
-from traceanalyzer.commands.estimate.step_time import StepTimes, op_times
-from traceanalyzer.commands.estimate.times import OpTime, compute_bound_share
-from traceanalyzer.commands.estimate.validation import TPOT_BASIS, TPOT_RANGE, TTFT_BASIS, TTFT_LOW, WEAK
+from traceanalyzer.commands.estimate.step_time import OpTime, StepTimes, op_sums, op_times, total_ns
+from traceanalyzer.declare import part_of
 
-FLOOR_BASIS = "no error range: this is a floor, which engines miss by a factor of 1.3 to 5"
+FLOOR_BASIS = "no error range: this is a floor, and engines are 1.3 to 5 times as slow"
 
 BATCHES = tuple(2**i for i in range(13))
-"""Batches at which ops are looked at for what limits them, and those of the plot."""
+"""Batches at which to look for what limits an op, and those of the plot."""
 
+TTFT_LOW = 0.85
+"""Lower end of the range of TTFT: measured mean TTFT over the estimate for requests that arrive evenly, at minimum over
+docs/data/estimate_measured.csv. The upper end is the estimate for requests that are all sent at once."""
 
-@dataclass(frozen=True)
-class ErrorRange:
-    """What a figure may really be: lowest and highest, by how far such estimates were off."""
-
-    low: float
-    high: float
+TPOT_BASIS = (
+    "error range: TPOT measured on B200, H200, H100, A100, MI355X, MI300X and Radeon 8060S (gpt-oss-20b and 120b, "
+    "Llama-3.1-8B, Llama-2-70B; 1 to 8 GPUs) was 0.65 to 1.75 times such an estimate"
+)
+TTFT_BASIS = (
+    "error range of TTFT: from 0.85 times the estimate for requests that arrive evenly to the mean if all are sent at "
+    "once; measured means lie in between"
+)
+WEAK = (
+    "least certain for MoE models at small batch (expert kernels reach 0.27 to 0.86 of peak bandwidth, depending on "
+    "their tiles), for TTFT under bursts, and for prompts of MoE models on Blackwell"
+)
 
 
 @dataclass(frozen=True)
 class DeploymentEstimate:
-    """An estimate of a deployment under one traffic. Times in ns.
+    """An estimate of a deployment under one load.
 
     Attributes:
         deployment: the model on its GPUs.
-        traffic: prompts, answers and requests in flight.
-        budget: max_num_batched_tokens.
-        served: what clients see whose requests arrive evenly.
-        at_once_ttft_ns: mean time to the first token if all requests are sent at once.
+        served: what clients see whose requests arrive evenly; times in ns.
         decode: ops of a decode step at the mean context, of one data-parallel rank.
         prefill: ops of the first chunk of one prompt.
-        prefill_ns: one prompt on idle GPUs, through all its chunks.
-        step_ns: one decode step.
-        decode_compute_share: share of the decode step's roofline time in ops that arithmetic limits.
-        prefill_compute_share: the same of the prefill.
-        memory: weights and cache.
+        step_ns: time of one decode step.
+        prefill_ns: time of one prompt on idle GPUs, through all its chunks.
         largest: the largest batch within limits; None where none were given.
-        switches: ops whose limit changes from memory to arithmetic as the batch grows.
-        tpot: error range of TPOT; None where answers are one token, and for a floor, which has none.
-        ttft: error range of TTFT; None for a floor.
-        tokens: error range of tokens/s; None for a floor.
-        assumptions: what the figures rest on, and how far off they may be.
+        answer: what the document says of it.
     """
 
     deployment: Deployment
-    traffic: Traffic
-    budget: int
     served: Served
-    at_once_ttft_ns: float
     decode: tuple[OpTime, ...]
     prefill: tuple[OpTime, ...]
-    prefill_ns: float
     step_ns: float
-    decode_compute_share: float
-    prefill_compute_share: float
-    memory: Memory
+    prefill_ns: float
     largest: LargestBatch | None
-    switches: tuple[EstimateSwitch, ...]
-    tpot: ErrorRange | None
-    ttft: ErrorRange | None
-    tokens: ErrorRange | None
-    assumptions: tuple[str, ...]
+    answer: EstimateOnGpu
 
 
 def estimate(
@@ -85,77 +75,73 @@ def estimate(
     engine: EngineSettings = DEFAULT_ENGINE,
     calibration: Calibration | None = None,
 ) -> DeploymentEstimate:
-    """DeploymentEstimate TTFT, TPOT and tokens/s of a deployment.
+    """Estimate TTFT, TPOT and tokens/s of a deployment for prompts of ``isl`` and answers of ``osl`` tokens.
 
-    Args:
-        deployment: the model on its GPUs.
-        isl: tokens of a prompt.
-        osl: tokens of an answer.
-        batch: requests in flight; by default the largest within ``slo``, or 1.
-        slo: limits that the largest batch is searched for.
-        engine: tokens per step, and memory that may be used.
-        calibration: where the deployment's efficiencies come from, if not from the defaults.
-
-    Raises:
-        EstimateError: a length is absurd, or not even one sequence keeps the limits and none was asked for.
-        HardwareError: a peak that the model needs is unknown.
-        ModelError: the layout does not fit the model.
+    The default batch is the largest within ``slo``, or 1. ``calibration`` gave the efficiencies, if it is not None.
+    Raises EstimateError for an absurd length or more sequences than tokens in a step, HardwareError for an unknown peak
+    that the model needs, ModelError for a layout that does not fit the model.
     """
     check_lengths(isl, osl, 1 if batch is None else batch)
-    budget, times = engine.budget, StepTimes(deployment)
+    budget, parallel, times = engine.budget, deployment.parallel, StepTimes(deployment)
     fit = memory(deployment, isl + osl, engine.utilisation)
     largest = largest_batch(times, isl, osl, slo, budget, fit.sequences) if slo else None
     if batch is None:
         batch = max(largest.batch, 1) if largest else 1
-    traffic = Traffic(isl, osl, batch)
-    served = steady(times, traffic, budget)
-    at_once = burst(times, traffic, budget).ttft_ns
+    served = steady(times, Traffic(isl, osl, batch), budget)
+    at_once_ns = burst(times, Traffic(isl, osl, batch), budget).ttft_ns
     context, chunks = mean_context(isl, osl), prompt_chunks(isl, budget)
-    on_rank = max(-(-batch // deployment.parallel.dp), 1)
-    group = max(-(-on_rank // deployment.parallel.pp), 1)
+    on_rank = max(-(-batch // parallel.dp), 1)
+    decode = op_times(deployment, max(-(-on_rank // parallel.pp), 1), context)
+    prefill = op_times(deployment, 0, 0, chunks[:1])
+    step_ns = times.round(batch, context).total_ns
+    prefill_ns = sum(times.round(0, 0, [chunk]).total_ns for chunk in chunks)
     floor = replace(deployment, efficiencies=ROOFLINE)
-    tpot, ttft, tokens = _ranges(deployment, served, at_once, calibration)
-    return DeploymentEstimate(
-        deployment=deployment,
-        traffic=traffic,
-        budget=budget,
-        served=served,
-        at_once_ttft_ns=at_once,
-        decode=op_times(deployment, group, context),
-        prefill=op_times(deployment, 0, 0, chunks[:1]),
-        prefill_ns=sum(times.round(0, 0, [chunk]).total_ns for chunk in chunks),
-        step_ns=times.round(batch, context).total_ns,
-        decode_compute_share=roofline_compute_share(op_times(floor, on_rank, context)),
-        prefill_compute_share=roofline_compute_share(op_times(floor, 0, 0, chunks[:1])),
-        memory=fit,
-        largest=largest,
-        switches=switches(deployment, context),
-        tpot=tpot,
-        ttft=ttft,
-        tokens=tokens,
-        assumptions=tuple(assumptions(deployment, calibration, budget, isl + osl)),
+    tpot, ttft, tokens = _ranges(deployment, served, at_once_ns, calibration)
+    known_batch = fit.sequences if largest is None else largest.batch
+    answer = part_of(
+        EstimateOnGpu,
+        served,
+        model=deployment.architecture.name,
+        gpu=deployment.gpu.name,
+        layout=layout_name(parallel),
+        gpus=parallel.gpus,
+        isl=isl,
+        osl=osl,
+        batch=batch,
+        max_num_batched_tokens=budget,
+        max_batch=known_batch,
+        max_batch_limited_by=largest.limited_by if largest else "memory" if known_batch is not None else None,
+        ttft_range_ms=ttft,
+        ttft_at_once_ms=at_once_ns / 1e6,
+        tpot_range_ms=tpot,
+        tokens_per_s_range=tokens,
+        prefill_ms=prefill_ns / 1e6,
+        decode_step_ms=step_ns / 1e6,
+        compute_bound_share=roofline_compute_share(op_times(floor, on_rank, context)),
+        prefill_compute_bound_share=roofline_compute_share(op_times(floor, 0, 0, chunks[:1])),
+        memory=structs.replace(fit, batch_fits=None if fit.sequences is None else fit.sequences >= batch),
+        ops=[*op_sums("decode", decode), *op_sums("prefill", prefill)],
+        switches=list(switches(deployment, context)),
+        assumptions=assumptions(deployment, calibration, budget, isl + osl),
     )
+    return DeploymentEstimate(deployment, served, decode, prefill, step_ns, prefill_ns, largest, answer)
 
 
 def roofline_compute_share(times: Sequence[OpTime]) -> float:
-    """Return the compute-bound share of a step as such shares are published: quantising and sampling left out."""
-    return compute_bound_share(entry for entry in times if entry.op.role not in ("quantize", "sampler"))
+    """Return the share of the time in ops that arithmetic limits, without quantising and sampling, as is published."""
+    entries = [entry for entry in times if entry.op.role not in ("quantize", "sampler")]
+    whole = total_ns(entries)
+    return total_ns(entry for entry in entries if entry.bound == "compute") / whole if whole else 0.0
 
 
 def prompt_chunks(isl: int, budget: int) -> list[Chunk]:
-    """Return the chunks that a prompt is read in on idle GPUs."""
+    """Return the chunks in which idle GPUs read a prompt."""
     return [Chunk(min(budget, isl - past), past, past + budget >= isl) for past in range(0, isl, budget)]
 
 
 def mean_context(isl: int, osl: int) -> float:
     """Return the mean context of a sequence while it generates: the prompt and half the answer."""
     return isl + osl / 2
-
-
-def _too_long(asked: int, longest: int | None) -> list[str]:
-    if not longest or asked <= longest:
-        return []
-    return [f"prompt and answer take {asked:,} tokens, more than the model's {longest:,} positions"]
 
 
 def switches(deployment: Deployment, context: float, batches: Sequence[int] = BATCHES) -> tuple[EstimateSwitch, ...]:
@@ -174,7 +160,7 @@ def switches(deployment: Deployment, context: float, batches: Sequence[int] = BA
 def step_over_batches(
     deployment: Deployment, context: float, batches: Sequence[int] = BATCHES
 ) -> list[dict[str, float]]:
-    """Return, for each batch, the time of a decode step by what limits it, in ns, and under ``batch`` the batch."""
+    """Return for each batch the time of a decode step by what limits it, in ns, and the batch as ``batch``."""
     rows = []
     for batch in batches:
         row: dict[str, float] = {"batch": batch, "host": deployment.efficiencies.step_ns}
@@ -184,21 +170,26 @@ def step_over_batches(
     return rows
 
 
+Range = tuple[float, float]
+"""Lowest and highest value that a figure may really have."""
+
+
 def _ranges(
     deployment: Deployment, served: Served, at_once_ns: float, calibration: Calibration | None
-) -> tuple[ErrorRange | None, ErrorRange | None, ErrorRange | None]:
-    """Return the ranges of TPOT, TTFT and tokens/s."""
+) -> tuple[Range | None, Range | None, Range | None]:
+    """Return the error ranges of TPOT and TTFT in ms, and of tokens/s; a floor has none."""
     if deployment.efficiencies is ROOFLINE:
         return None, None, None
     low, high = _tpot_range(calibration)
-    tpot = ErrorRange(served.tpot_ns * low, served.tpot_ns * high) if served.tpot_ns is not None else None
+    tpot = None if served.tpot_ns is None else (served.tpot_ns * low / 1e6, served.tpot_ns * high / 1e6)
+    # Without TPOT, what slows requests down is their waiting.
     slower = high if served.tpot_ns is not None else max(at_once_ns / served.ttft_ns, 1.0)
-    ttft = ErrorRange(served.ttft_ns * TTFT_LOW, max(at_once_ns, served.ttft_ns))
-    return tpot, ttft, ErrorRange(served.tokens_per_s / slower, served.tokens_per_s / low)
+    ttft = (served.ttft_ns * TTFT_LOW / 1e6, max(at_once_ns, served.ttft_ns) / 1e6)
+    return tpot, ttft, (served.tokens_per_s / slower, served.tokens_per_s / low)
 
 
-def _tpot_range(calibration: Calibration | None) -> tuple[float, float]:
-    """Return how far measured TPOT may lie from the estimate; never closer than what was fitted to lies itself."""
+def _tpot_range(calibration: Calibration | None) -> Range:
+    """Return the range of measured TPOT over the estimate; it always includes every load of the fit."""
     if calibration is None:
         return TPOT_RANGE
     ratios = (*(calibration.tpot_range or TPOT_RANGE), *calibration.in_sample_ratios)
@@ -208,25 +199,27 @@ def _tpot_range(calibration: Calibration | None) -> tuple[float, float]:
 def assumptions(deployment: Deployment, calibration: Calibration | None, budget: int, length: int) -> list[str]:
     """Say what the figures rest on, and how far off such estimates were."""
     architecture, parallel = deployment.architecture, deployment.parallel
-    lines = [
-        *_too_long(length, architecture.max_positions),
-        "T of an op = max(FLOP / (peak x share), bytes / (bandwidth x share)) + launching; a step is their sum",
+    longest = architecture.max_positions
+    lines = []
+    if longest and length > longest:
+        lines.append(f"prompt and answer take {length:,} tokens, more than the model's {longest:,} positions")
+    lines += [
+        "time of an op = max(FLOP / (peak x share), bytes / (bandwidth x share)) + launch latency; a step is their sum",
         *(line for line in deployment.efficiencies.basis if architecture.moe or not line.startswith("experts:")),
-        f"chunked prefill with {budget:,} tokens per step, decodes first; requests arrive evenly; no prefix is cached",
+        f"chunked prefill with {budget:,} tokens per step, decodes first; requests arrive evenly; no prefix caching",
     ]
     if architecture.moe:
         skew = deployment.routing.skew
-        lines.append(f"experts drawn by a Zipf law of exponent {skew:g}" if skew else "experts drawn uniformly")
+        lines.append(f"experts follow a Zipf law of exponent {skew:g}" if skew else "uniform routing to experts")
     if deployment.graphs:
-        lines.append("decode steps padded to the batch sizes that vLLM captures graphs for")
+        lines.append("decode steps padded to the batch sizes for which vLLM captures CUDA graphs")
     if parallel.gpus > 1:
         lines.append(f"layout {layout_name(parallel)}" + (f": {deployment.link.basis}" if deployment.link else ""))
     if parallel.ep > 1 and parallel.dp > 1:
-        lines.append("data-parallel ranks in lock-step, all as long as the busiest")
+        lines.append("data-parallel ranks in lock-step, each as slow as the busiest")
     lines += [f"GPU figures: confidence {deployment.gpu.confidence} ({deployment.gpu.source})"]
-    lines += list(architecture.notes)
-    lines += _error_basis(calibration) if deployment.efficiencies is not ROOFLINE else [FLOOR_BASIS]
-    return lines
+    lines += architecture.notes
+    return lines + (_error_basis(calibration) if deployment.efficiencies is not ROOFLINE else [FLOOR_BASIS])
 
 
 def _error_basis(calibration: Calibration | None) -> list[str]:
@@ -234,6 +227,6 @@ def _error_basis(calibration: Calibration | None) -> list[str]:
         return [TPOT_BASIS, TTFT_BASIS, f"no calibration: {WEAK}"]
     if calibration.tpot_range is None:
         beyond = [ratio for ratio in calibration.in_sample_ratios if not TPOT_RANGE[0] <= ratio <= TPOT_RANGE[1]]
-        told = [f"the range reaches to what was fitted to: {ratio:.2f} times the estimate" for ratio in beyond]
+        told = [f"the range includes a fitted load: {ratio:.2f} times the estimate" for ratio in beyond]
         return [*told, TPOT_BASIS, TTFT_BASIS]
-    return ["error range of TPOT: what points that were left out of the fit, one at a time, were off by", TTFT_BASIS]
+    return ["error range of TPOT: the errors of loads left out of the fit, one at a time", TTFT_BASIS]

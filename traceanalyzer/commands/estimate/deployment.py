@@ -1,26 +1,31 @@
-"""What is to be estimated: a model on GPUs in a layout, and how fast its kernels are taken to be."""
+"""What is estimated: a model on GPUs in a layout, with the efficiencies of its kernels, and the work of its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from traceanalyzer.commands.estimate.efficiencies import Efficiencies
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
-from traceanalyzer.commands.estimate.link import Link
+from traceanalyzer.commands.estimate.efficiencies import Efficiencies, EstimateError, Link
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Architecture, Execution, ExpertRouting, Group, Parallel, Workload
+from traceanalyzer.model.workload import group_of
 
 ROUTING_SKEW = 0.69
-"""Exponent of the Zipf law that experts are drawn by: 67 of 128 experts were seen at 32 tokens (uniform: 82)."""
+"""Exponent of the Zipf law of expert popularity, fitted to an observed step of 32 tokens that hit 67 of 128 experts
+(uniform routing: 82)."""
 
 CAPTURED = (1, 2, 4, *range(8, 257, 8), *range(272, 513, 16))
-"""Batch sizes that vLLM captures graphs for: a decode step runs with the next larger one."""
+"""Batch sizes for which vLLM captures CUDA graphs by default; a decode step runs with the next larger one."""
 
 LONGEST = 10_000_000
-"""Tokens of a prompt or an answer beyond which a request is taken for a slip."""
-
 MOST_SEQUENCES = 1_000_000
+"""Longest prompt or answer, in tokens, and largest batch that are not taken for typing errors; chosen, not fitted."""
+
+DEFAULT_BUDGET = 8192
+"""Default of vLLM's max_num_batched_tokens for a server on large GPUs."""
+
+UTILISATION = 0.9
+"""vLLM's default of gpu_memory_utilization."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +37,11 @@ class Deployment:
         gpu: the GPU.
         efficiencies: how fast its kernels are.
         parallel: the layout.
-        link: what joins the GPUs; None where unknown or not needed.
+        link: the connection between the GPUs; None where unknown or not needed.
         routing: how tokens spread over experts.
-        execution: how the engine carries the model out.
+        execution: how the engine runs the model.
         graphs: whether decode steps are padded to the captured batch sizes.
-        expert_imbalance: load of the busiest expert-parallel rank over the mean; None expects what chance gives.
+        expert_imbalance: load of the busiest expert-parallel rank over the mean; None for what chance alone causes.
     """
 
     architecture: Architecture
@@ -51,25 +56,24 @@ class Deployment:
 
     def __post_init__(self) -> None:
         if self.parallel.ep > 1 and self.architecture.moe is None:
-            raise EstimateError(f"{self.architecture.name} has no experts to spread: ep is for mixtures of experts")
+            raise EstimateError(f"{self.architecture.name} has no experts to spread: ep is for MoE models")
         if self.expert_imbalance is not None and not 1 <= self.expert_imbalance < float("inf"):
             raise EstimateError("the load of the busiest expert-parallel rank over the mean is 1 or more")
 
-
-DEFAULT_BUDGET = 8192
-"""max_num_batched_tokens that servers of large GPUs usually run with."""
-
-UTILISATION = 0.9
-"""Share of a GPU's memory that vLLM uses by default (gpu_memory_utilization)."""
+    def known_link(self, option: str = "--link-gbps") -> Link:
+        """Return the link, or raise EstimateError, which names the option that states one."""
+        if self.link is None:
+            raise EstimateError(f"the bandwidth between GPUs of {self.gpu.name} is unknown: give {option}")
+        return self.link
 
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """How the engine is set.
+    """Settings of the engine.
 
     Attributes:
         budget: max_num_batched_tokens of each data-parallel rank.
-        utilisation: share of a GPU's memory that the engine may use.
+        utilisation: gpu_memory_utilization, the share of a GPU's memory that the engine may use.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -85,7 +89,7 @@ DEFAULT_ENGINE = EngineSettings()
 
 @dataclass(frozen=True)
 class Chunk:
-    """Part of a prompt: ``tokens`` new ones after ``past`` that are in the cache; ``last`` if an answer follows."""
+    """Part of a prompt: ``tokens`` new ones after ``past`` cached ones; ``last`` if the prompt ends with it."""
 
     tokens: int
     past: int = 0
@@ -93,22 +97,18 @@ class Chunk:
 
 
 def padded(sequences: int) -> int:
-    """Return the captured batch size that a decode step of this many sequences runs with."""
+    """Return the captured batch size for a decode step of this many sequences."""
     return next((size for size in CAPTURED if size >= sequences), sequences)
 
 
 def workload(decodes: int, context: float, chunks: Sequence[Chunk] = (), *, graphs: bool = True) -> Workload:
-    """Describe a step: sequences that generate, at a mean context, and parts of prompts.
+    """Describe a step: sequences that generate at a mean context, the new token included, and parts of prompts.
 
-    Args:
-        decodes: sequences that generate one token each.
-        context: tokens of each one's context, the new one included.
-        chunks: parts of prompts computed in the same step.
-        graphs: whether a step without chunks is padded to a captured size.
+    With ``graphs``, a step without chunks is padded to a captured batch size.
     """
     groups = []
     if chunks:
-        groups.append(prompt_group(chunks))
+        groups.append(group_of([(chunk.tokens, chunk.past) for chunk in chunks], decode=False))
     if decodes:
         kv = round(decodes * max(context, 1.0))
         groups.append(Group(decodes, decodes, kv, float(kv), decode=True))
@@ -121,28 +121,8 @@ def workload(decodes: int, context: float, chunks: Sequence[Chunk] = (), *, grap
     return Workload(tuple(groups), sampled, ("from the batch and the lengths asked for",))
 
 
-def prompt_group(chunks: Sequence[Chunk]) -> Group:
-    """Return the group of sequences that read their prompts."""
-    return Group(
-        requests=len(chunks),
-        tokens=sum(chunk.tokens for chunk in chunks),
-        kv_tokens=sum(chunk.tokens + chunk.past for chunk in chunks),
-        pairs=sum(chunk.tokens * chunk.past + chunk.tokens * (chunk.tokens + 1) / 2 for chunk in chunks),
-        decode=False,
-        lengths=tuple((chunk.tokens, chunk.tokens + chunk.past) for chunk in chunks),
-    )
-
-
 def check_lengths(isl: int, osl: int, batch: int) -> None:
-    """Refuse lengths and batches that no server sees.
-
-    Raises:
-        EstimateError: naming the one that is absurd.
-    """
-    for name, value, least, most in (
-        ("isl", isl, 1, LONGEST),
-        ("osl", osl, 1, LONGEST),
-        ("batch", batch, 1, MOST_SEQUENCES),
-    ):
-        if not least <= value <= most:
-            raise EstimateError(f"{name} must be {least} to {most:,}, not {value:,}")
+    """Raise EstimateError where a length or the batch is absurd."""
+    for name, value, most in (("isl", isl, LONGEST), ("osl", osl, LONGEST), ("batch", batch, MOST_SEQUENCES)):
+        if not 1 <= value <= most:
+            raise EstimateError(f"{name} must be 1 to {most:,}, not {value:,}")

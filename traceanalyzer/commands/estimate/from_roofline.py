@@ -6,12 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traceanalyzer.commands.estimate.calibrate import Calibration, ClassTime, from_trace
-from traceanalyzer.commands.estimate.efficiencies import Efficiencies
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
+from traceanalyzer.commands.estimate.calibrate import Calibration, calibration
+from traceanalyzer.commands.estimate.efficiencies import CLASSES, Efficiencies, EstimateError, Share
 from traceanalyzer.commands.estimate.result import EstimateEffect, EstimatePrediction
-from traceanalyzer.declare import part_of
+from traceanalyzer.hardware import recognise
+from traceanalyzer.problems import TraceWarning
 from traceanalyzer.roofline import Assumption, Roofline, RooflineError, parse_assumption, what_if
+from traceanalyzer.trace import Trace
+
+LEAST_SHARE_TOLD = 0.01
+"""A class with less of the step's time than this keeps its default; chosen, not fitted."""
 
 CLASS_OF_ROLE = {
     "moe_gate_up": "experts",
@@ -23,32 +27,97 @@ CLASS_OF_ROLE = {
 }
 """Role -> class of op; communication has none."""
 
+Work = tuple[float, float, float]
+"""Measured time, kernels and floor of some work; times in ns per step."""
+
 
 def calibrate(given: Efficiencies, roof: Roofline) -> Calibration:
     """Take achieved shares of the roofs, launch latency and the pause between steps from a trace's roofline.
 
-    Rows that are limited by latency, not plausible, or repeat work that need not be done, tell no share.
+    Rows that are limited by latency, not plausible, or redundant work tell no share. What the trace does not show keeps
+    its default.
 
     Raises:
         EstimateError: no row tells a share.
     """
-    rows = []
+    work = _work(roof)
+    if not work:
+        raise EstimateError("the trace tells no share of a roof to calibrate with: see `traceanalyzer roofline`")
+    kernel = roof.latency.ns if roof.latency.measured else given.kernel_ns
+    shares, calibrated, kept = _shares(given, work, kernel)
+    # Copies and redundant work are no part of the model, but of every step.
+    unlisted = roof.copies_ns + sum(
+        row.measured_ns for row in roof.rows if row.role != "communication" and (row.redundant or row.floor_ns is None)
+    )
+    # A trace of one step has no pause before it to measure.
+    several = roof.steps > 1
+    pause = max(roof.period_ns - roof.measured_ns - roof.copies_ns, 0.0) if several else given.step_ns
+    step = pause + unlisted
+    (calibrated if roof.latency.measured else kept).append(f"{kernel / 1000:.1f} µs per kernel")
+    if unlisted:
+        calibrated.append(f"{unlisted / 1e6:.2f} ms per step of work that the model does not have")
+    (calibrated if several else kept).append(f"{(step - unlisted) / 1e6:.2f} ms per step for host and gaps")
+    kept += ["the link", f"{given.request_ns / 1e6:g} ms before a request's first token"]
+    basis = ("efficiencies from the trace, defaults where it does not tell them: see the calibration",)
+    return calibration(Efficiencies(shares, kernel, step, given.request_ns, basis), calibrated, kept)
+
+
+def _work(roof: Roofline) -> dict[tuple[str, str], list[Work]]:
+    """Return the rows that tell a share, by class and by what limits them."""
+    work: dict[tuple[str, str], list[Work]] = {}
     for row in roof.rows:
         name = CLASS_OF_ROLE.get(row.role)
         if name is None or row.bound not in ("compute", "memory") or not row.plausible or row.redundant:
             continue
         floor = row.compute_ns if row.bound == "compute" else row.memory_ns
         if floor is not None:
-            rows.append(ClassTime(name, row.bound, row.measured_ns, row.count, floor))
-    if not rows:
-        raise EstimateError("the trace tells no share of a roof to calibrate with: see `traceanalyzer roofline`")
-    kernel = roof.latency.ns if roof.latency.measured else None
-    unlisted = roof.copies_ns + sum(
-        row.measured_ns for row in roof.rows if row.role != "communication" and (row.redundant or row.floor_ns is None)
-    )
-    # A trace of one step has no pause before it to measure.
-    pause = max(roof.period_ns - roof.measured_ns - roof.copies_ns, 0.0) if roof.steps > 1 else None
-    return from_trace(given, rows, kernel_ns=kernel, pause_ns=pause, unlisted_ns=unlisted)
+            work.setdefault((name, row.bound), []).append((row.measured_ns, row.count, floor))
+    return work
+
+
+def _shares(
+    given: Efficiencies, work: dict[tuple[str, str], list[Work]], kernel_ns: float
+) -> tuple[dict[str, Share], list[str], list[str]]:
+    """Return the share of each class, and in words which are from the trace and which are defaults."""
+    whole = sum(measured for rows in work.values() for measured, _, _ in rows)
+    shares: dict[str, Share] = {}
+    calibrated: list[str] = []
+    kept: list[str] = []
+    for name in CLASSES:
+        reached = {}
+        for bound, peak in (("compute", "arithmetic"), ("memory", "bandwidth")):
+            share = _reached(work.get((name, bound), []), kernel_ns, whole)
+            reached[bound] = getattr(given.shares[name], bound) if share is None else share
+            (kept if share is None else calibrated).append(f"{name}: {reached[bound]:.0%} of peak {peak}")
+        shares[name] = Share(**reached)
+    return shares, calibrated, kept
+
+
+def _reached(rows: Sequence[Work], kernel_ns: float, whole_ns: float) -> float | None:
+    """Return the floor over the measured time, launch latency subtracted; None where there is too little work."""
+    measured = sum(row[0] for row in rows)
+    if not rows or measured < LEAST_SHARE_TOLD * whole_ns:
+        return None
+    floor = sum(row[2] for row in rows)
+    working = measured - kernel_ns * sum(row[1] for row in rows)
+    return min(floor / max(working, floor), 1.0) if floor > 0 else None
+
+
+def unlike(trace: Trace, roof: Roofline) -> list[TraceWarning]:
+    """Return warnings where a trace is of another GPU, or lacks the layers of the model, than its roofline assumes."""
+    source = trace.metadata.source.path
+    warnings = [
+        TraceWarning(finding.code, finding.message, source)
+        for finding in roof.findings
+        if finding.code == "model_mismatch"
+    ]
+    stated = roof.device.gpu
+    for device in sorted(roof.kernels["device"].drop_nulls().unique().to_list()):
+        own = recognise(trace.metadata.device_properties, device).gpu
+        if stated is not None and own is not None and own.name != stated.name:
+            message = f"the trace was recorded on {own.name}, the estimate is for {stated.name}"
+            return [*warnings, TraceWarning("gpu_mismatch", message, source)]
+    return warnings
 
 
 CHANGE = re.compile(r"\s*([a-z_]+)(?::([a-z0-9_+ ]+))?\s*=\s*([\d.]+)\s*:\s*([\d.]+)\s*")
@@ -70,11 +139,7 @@ class MeasuredChange:
 
 
 def parse_change(text: str) -> MeasuredChange:
-    """Read ``role=before:after`` or ``role:kind=before:after``, times in any one unit.
-
-    Raises:
-        EstimateError: it is neither.
-    """
+    """Read ``role=before:after`` or ``role:kind=before:after``, times in any one unit; else raise EstimateError."""
     match = CHANGE.fullmatch(text)
     try:
         before, after = (float(match[3]), float(match[4])) if match else (0.0, 0.0)
@@ -85,18 +150,8 @@ def parse_change(text: str) -> MeasuredChange:
     return MeasuredChange(match[1], match[2], before, after)
 
 
-@dataclass(frozen=True)
-class HotspotEffect:
-    """What one assumption or measured change does to a step; times in ns."""
-
-    role: str
-    what: str
-    before_ns: float
-    after_ns: float
-
-
 def predict(roof: Roofline, to_share: Sequence[str], changes: Sequence[str]) -> EstimatePrediction:
-    """Predict TPOT and tokens/s after hotspots reach a share of their roof, or after measured changes of a tile.
+    """Predict TPOT and tokens/s of a trace after hotspots reach a share of their roof, or get faster as measured.
 
     Args:
         roof: the trace's roofline.
@@ -107,13 +162,16 @@ def predict(roof: Roofline, to_share: Sequence[str], changes: Sequence[str]) -> 
         EstimateError: an assumption cannot be read, names no known row, or names one twice.
     """
     effects = _effects(roof, to_share, changes)
-    saved = sum(effect.before_ns - effect.after_ns for effect in effects)
+    saved = sum(before - after for _, before, after in effects)
     if saved >= roof.period_ns:
         raise EstimateError("nothing would be left of the step: check the times given")
     # Steps that do not give each sequence one token have neither TPOT nor tokens/s.
     counts = roof.requests if roof.decode else None
     return EstimatePrediction(
-        effects=[part_of(EstimateEffect, effect) for effect in effects],
+        effects=[
+            EstimateEffect(role=role, what=what, before_us=before / 1e3, after_us=after / 1e3)
+            for (role, what), before, after in effects
+        ],
         step_before_us=roof.span_ns / 1e3,
         step_after_us=(roof.span_ns - saved) / 1e3,
         tpot_before_ms=roof.period_ns / 1e6 if counts else None,
@@ -127,14 +185,21 @@ def predict(roof: Roofline, to_share: Sequence[str], changes: Sequence[str]) -> 
     )
 
 
-def _effects(roof: Roofline, to_share: Sequence[str], changes: Sequence[str]) -> list[HotspotEffect]:
+Effect = tuple[tuple[str, str], float, float]
+"""What gets faster and how, time per step before and after in ns."""
+
+
+def _effects(roof: Roofline, to_share: Sequence[str], changes: Sequence[str]) -> list[Effect]:
     try:
         assumed = [parse_assumption(text) for text in to_share]
         told = what_if(roof, assumed).effects if assumed else ()
     except RooflineError as error:
         raise EstimateError(str(error)) from error
     parsed = [parse_change(text) for text in changes]
-    effects = [_reached(effect.assumption, effect.before_ns, effect.after_ns) for effect in told]
+    effects: list[Effect] = [
+        ((one.assumption.label, f"at {one.assumption.share:.0%} of its roof"), one.before_ns, one.after_ns)
+        for one in told
+    ]
     effects += [_changed(roof, change) for change in parsed]
     _refuse_twice([*assumed, *parsed])
     if not effects:
@@ -142,18 +207,14 @@ def _effects(roof: Roofline, to_share: Sequence[str], changes: Sequence[str]) ->
     return effects
 
 
-def _reached(assumption: Assumption, before: float, after: float) -> HotspotEffect:
-    return HotspotEffect(assumption.label, f"at {assumption.share:.0%} of its roof", before, after)
-
-
-def _changed(roof: Roofline, change: MeasuredChange) -> HotspotEffect:
+def _changed(roof: Roofline, change: MeasuredChange) -> Effect:
     rows = [row for row in roof.rows if row.role == change.role and change.kind in (None, row.kind)]
     if not rows:
         roles = sorted({row.role for row in roof.rows})
         raise EstimateError(f"{change.label} is not a role of the trace; there are {', '.join(roles)}")
     before = sum(row.measured_ns for row in rows)
     ratio = change.after / change.before
-    return HotspotEffect(change.label, f"measured {change.before:g} -> {change.after:g}", before, before * ratio)
+    return (change.label, f"measured {change.before:g} -> {change.after:g}"), before, before * ratio
 
 
 def _refuse_twice(given: Sequence[Assumption | MeasuredChange]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from traceanalyzer.commands.estimate.deployment import UTILISATION, Deployment
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
+from traceanalyzer.commands.estimate.efficiencies import EstimateError
+from traceanalyzer.commands.estimate.result import EstimateMemory
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Architecture, Parallel, kv_bytes, state_bytes
 from traceanalyzer.model.architecture import SOFTMAX_ATTENTION
@@ -14,71 +14,49 @@ from traceanalyzer.model.ops import stage_layers
 from traceanalyzer.model.parameters import Tensor, tensors
 
 WORKSPACE_BYTES = 1.5e9
-"""Taken for activations, graphs and the runtime; assumed."""
+"""Memory for activations, CUDA graphs and the runtime; chosen, not fitted."""
 
-MOST_GPUS = 64
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Memory of the fullest GPU, in bytes.
-
-    Attributes:
-        usable: what the engine may use of the GPU's memory; None where the GPU's memory is unknown.
-        weights: weights on it; None where a part of the model is unknown.
-        workspace: activations, graphs and the runtime; assumed.
-        kv_a_sequence: KV cache and recurrent state of one sequence at its full length on it.
-        sequences: how many the cache holds, over all data-parallel ranks; None where unknown.
-    """
-
-    usable: float | None
-    weights: float | None
-    workspace: float
-    kv_a_sequence: float
-    sequences: int | None
-
-    @property
-    def weights_fit(self) -> bool | None:
-        """Whether the weights leave room for at least some cache; None where unknown."""
-        if self.usable is None or self.weights is None:
-            return None
-        return self.weights + self.workspace < self.usable
-
-    def holds(self, batch: int) -> bool | None:
-        """Return whether weights and the cache of this many sequences fit; None where unknown."""
-        return None if self.sequences is None else self.sequences >= batch
+DEGREES = (1, 2, 4, 8, 16, 32, 64)
+"""Tensor-parallel degrees to suggest."""
 
 
-def memory(deployment: Deployment, context: int, utilisation: float = UTILISATION) -> Memory:
-    """Return the memory of the fullest GPU when every sequence is at its full length.
+def memory(deployment: Deployment, context: int, utilisation: float = UTILISATION, batch: int = 1) -> EstimateMemory:
+    """Return the memory of the fullest GPU when every sequence has its full length.
 
     Args:
         deployment: the model on its GPUs.
         context: tokens of prompt and answer together.
         utilisation: share of the GPU's memory that the engine may use.
+        batch: sequences that are to fit.
     """
     if not 0 < utilisation <= 1:
-        raise EstimateError(
-            f"the share of the GPU's memory that is used must be above 0 and at most 1, not {utilisation}"
-        )
+        raise EstimateError(f"the share of GPU memory to use must be above 0 and at most 1, not {utilisation}")
     gpu, architecture, parallel = deployment.gpu, deployment.architecture, deployment.parallel
     usable = None if gpu.memory_gb is None else gpu.memory_gb * 1e9 * utilisation
     weights = weight_bytes(architecture, parallel)
     each = kv_a_sequence(architecture, parallel, context)
-    held = None
+    held = fits = None
     if usable is not None and weights is not None:
         room = usable - weights - WORKSPACE_BYTES
+        fits = weights + WORKSPACE_BYTES < usable
         held = max(math.floor(room / each), 0) * parallel.dp if each else None
-    return Memory(usable, weights, WORKSPACE_BYTES, each, held)
+    return EstimateMemory(
+        usable_bytes=usable,
+        weight_bytes=weights,
+        workspace_bytes=WORKSPACE_BYTES,
+        kv_bytes_a_sequence=each,
+        sequences=held,
+        weights_fit=fits,
+        batch_fits=None if held is None else held >= batch,
+    )
 
 
 def weight_bytes(architecture: Architecture, parallel: Parallel) -> float | None:
-    """Return the weights of the fullest GPU of a layout; None where a part of the model is unknown.
+    """Return the bytes of weights on the fullest GPU of a layout; None where a part of the model is unknown.
 
-    Tensor parallelism splits every matrix, but keys and values into their heads only; norms, routers and MLA's
-    projections to the latents are repeated; expert parallelism spreads whole experts, and
-    data-parallel copies repeat the rest; pipeline stages hold their layers, the first one the embedding, the last
-    one lm_head.
+    Tensor parallelism splits every matrix, keys and values by heads only; every rank holds norms, routers and MLA's
+    projections to the latents. Expert parallelism spreads whole experts; data-parallel copies repeat everything else.
+    Each pipeline stage holds its layers, the first also the embedding, the last lm_head.
     """
     stages = [stage_layers(len(architecture.layers), parallel.pp, stage) for stage in range(parallel.pp)]
     held = [0.0] * parallel.pp
@@ -105,9 +83,9 @@ def _split_over(tensor: Tensor, parallel: Parallel) -> int:
 
 
 def kv_a_sequence(architecture: Architecture, parallel: Parallel, context: int) -> float:
-    """Return the cache of one sequence of this length on the fullest GPU; heads are repeated where there are fewer.
+    """Return the cache in bytes of one sequence of this length on the fullest GPU.
 
-    Latents (MLA) cannot be split over heads: every tensor-parallel GPU holds them all.
+    KV heads are replicated where there are fewer than GPUs; MLA's latents are on every tensor-parallel GPU in full.
     """
     heads = architecture.kv_heads
     latent = any(layer.attention == "mla" for layer in architecture.layers)
@@ -123,10 +101,10 @@ def kv_a_sequence(architecture: Architecture, parallel: Parallel, context: int) 
 
 
 def fewest_gpus(architecture: Architecture, gpu: Gpu, utilisation: float = UTILISATION) -> int | None:
-    """Return the smallest tensor-parallel degree at which the weights fit; None where none up to 64 does."""
+    """Return the smallest tensor-parallel degree at which the weights fit; None if 64 is not enough."""
     if gpu.memory_gb is None:
         return None
-    for tp in (1, 2, 4, 8, 16, 32, MOST_GPUS):
+    for tp in DEGREES:
         if architecture.heads % tp:
             return None
         weights = weight_bytes(architecture, Parallel(tp=tp))
@@ -136,18 +114,14 @@ def fewest_gpus(architecture: Architecture, gpu: Gpu, utilisation: float = UTILI
 
 
 def refuse_unfit(deployment: Deployment, utilisation: float = UTILISATION) -> None:
-    """Refuse a layout that cannot hold the weights.
-
-    Raises:
-        EstimateError: saying how much they take, how much there is, and how many GPUs would do.
-    """
+    """Raise EstimateError for a layout that cannot hold the weights: sizes, and how many GPUs would be enough."""
     fit = memory(deployment, 1, utilisation)
     if fit.weights_fit is not False:
         return
     gpu, parallel = deployment.gpu, deployment.parallel
-    weights, usable = fit.weights or 0.0, fit.usable or 0.0
+    weights, usable = fit.weight_bytes or 0.0, fit.usable_bytes or 0.0
     enough = fewest_gpus(deployment.architecture, gpu, utilisation)
-    many = f"; tp = {enough} is the smallest that does" if enough and enough > parallel.gpus else ""
+    many = f"; tp = {enough} is the smallest that fits" if enough and enough > parallel.gpus else ""
     count = f"{parallel.gpus} x " if parallel.gpus > 1 else "one "
     raise EstimateError(
         f"{deployment.architecture.name} does not fit on {count}{gpu.name} ({layout_name(parallel)}): "
@@ -157,10 +131,15 @@ def refuse_unfit(deployment: Deployment, utilisation: float = UTILISATION) -> No
 
 
 def layout_name(parallel: Parallel) -> str:
-    """Return a layout as people write it, such as ``tp=4`` or ``tp=2+pp=2``; ``ep`` says its data-parallel copies."""
+    """Return a layout as people write it, such as ``tp=4`` or ``tp=2+pp=2``; ``ep`` implies data-parallel copies."""
     parts = [f"{degree}={value}" for degree, value in (("tp", parallel.tp), ("pp", parallel.pp)) if value > 1]
     if parallel.ep > 1:
         parts.append(f"ep={parallel.ep}")
     elif parallel.dp > 1:
         parts.append(f"dp={parallel.dp}")
     return "+".join(parts) or "tp=1"
+
+
+def gigabytes(size: float | None) -> str:
+    """Return a size for people, in GB or MB."""
+    return "unknown" if size is None else f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"

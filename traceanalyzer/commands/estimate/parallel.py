@@ -1,27 +1,35 @@
-"""Layouts compared over the bandwidth between the GPUs, with a range instead of one number."""
+"""Parallel layouts compared at several bandwidths between the GPUs: a range of ratios instead of one number."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import groupby
 
 from traceanalyzer.commands.estimate.deployment import DEFAULT_ENGINE, Deployment, EngineSettings
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
-from traceanalyzer.commands.estimate.link import Link, with_gbps
+from traceanalyzer.commands.estimate.efficiencies import EstimateError, Link
 from traceanalyzer.commands.estimate.memory_fit import layout_name, refuse_unfit
-from traceanalyzer.commands.estimate.result import EstimateLayoutRatio
+from traceanalyzer.commands.estimate.result import (
+    EstimateLayout,
+    EstimateLayoutRatio,
+    EstimateParallel,
+    LayoutAtLoad,
+    LayoutOrder,
+)
 from traceanalyzer.commands.estimate.schedule import Served, Traffic, steady
 from traceanalyzer.commands.estimate.step_time import StepTimes
+from traceanalyzer.declare import part_of
 from traceanalyzer.model import ModelError, Parallel
 
 LINK_RANGE = (0.25, 0.9)
-"""Share of a link's nominal bandwidth that collectives have been seen at, least and most; assumed."""
+"""Lowest and highest share of a link's nominal bandwidth to compare layouts at; chosen, not fitted."""
 
 LINK_POINTS = 5
+"""Bandwidths between the two; chosen, not fitted."""
 
-OrderFrom = tuple[float, tuple[str, ...]]
-"""A bandwidth, and how layouts rank from there on."""
+Load = tuple[float, int]
+"""(link GB/s, batch)"""
 
 PART = re.compile(r"(tp|pp|dp|ep)\s*=\s*(\d+)", re.IGNORECASE)
 
@@ -29,11 +37,9 @@ PART = re.compile(r"(tp|pp|dp|ep)\s*=\s*(\d+)", re.IGNORECASE)
 def parse_layout(text: str) -> Parallel:
     """Read a layout such as ``tp=4``, ``tp=2+pp=2`` or ``ep=4``.
 
-    ``ep`` alone repeats attention on as many data-parallel ranks and spreads the experts over them, as vLLM does with
-    --data-parallel-size and --enable-expert-parallel; with ``tp`` it covers tp x dp ranks.
-
-    Raises:
-        EstimateError: saying what can be written.
+    ``ep`` alone runs attention on as many data-parallel ranks and spreads the experts over them, as vLLM does with
+    --data-parallel-size and --enable-expert-parallel; with ``tp`` it covers tp x dp ranks. EstimateError says what can
+    be written.
     """
     degrees: dict[str, int] = {}
     for part in text.split("+"):
@@ -45,11 +51,7 @@ def parse_layout(text: str) -> Parallel:
 
 
 def layout(tp: int = 1, pp: int = 1, dp: int = 1, ep: int = 1) -> Parallel:
-    """Return a layout; expert parallelism over more ranks than tp x dp brings the data-parallel ranks it lacks.
-
-    Raises:
-        EstimateError: the degrees contradict each other.
-    """
+    """Return a layout; ``ep`` above tp x dp implies more data-parallel ranks. EstimateError if degrees contradict."""
     try:
         if ep > 1 and dp == 1 and ep != tp:
             if ep % tp:
@@ -61,80 +63,27 @@ def layout(tp: int = 1, pp: int = 1, dp: int = 1, ep: int = 1) -> Parallel:
 
 
 def parse_layouts(text: str) -> tuple[Parallel, ...]:
-    """Read several layouts, separated by commas.
-
-    Raises:
-        EstimateError: there are fewer than two different ones.
-    """
+    """Read layouts separated by commas; EstimateError if fewer than two of them differ."""
     layouts = tuple(dict.fromkeys(parse_layout(part) for part in text.split(",") if part.strip()))
     if len(layouts) < 2:
         raise EstimateError("compare at least two layouts, such as tp=4,pp=4,ep=4")
     return layouts
 
 
-def link_range(deployment: Deployment, nominal_gbps: float | None) -> tuple[float, ...]:
-    """Return the bandwidths to compare layouts at, GB/s.
-
-    Raises:
-        EstimateError: the GPU's link is unknown.
-    """
-    if nominal_gbps is None:
-        raise EstimateError(
-            f"how fast GPUs of {deployment.gpu.name} talk to each other is unknown: give --link-gbps LOW:HIGH"
-        )
-    return spread(nominal_gbps * LINK_RANGE[0], nominal_gbps * LINK_RANGE[1])
+def link_range(deployment: Deployment) -> tuple[float, ...]:
+    """Return the bandwidths to compare layouts at, GB/s; EstimateError if the GPU's link is unknown."""
+    deployment.known_link("--link-gbps LOW:HIGH")
+    nominal = deployment.gpu.link_gbps or 0.0
+    return spread(nominal * LINK_RANGE[0], nominal * LINK_RANGE[1])
 
 
 def spread(low: float, high: float) -> tuple[float, ...]:
-    """Return bandwidths from low to high, each the same factor above the one before."""
+    """Return bandwidths from low to high, in steps of one factor."""
     if not 0 < low <= high < float("inf"):
         raise EstimateError("a range of bandwidths is LOW:HIGH in GB/s, both above 0")
     if low == high:
         return (low,)
     return tuple(low * (high / low) ** (i / (LINK_POINTS - 1)) for i in range(LINK_POINTS))
-
-
-@dataclass(frozen=True)
-class LayoutResult:
-    """One layout.
-
-    Attributes:
-        name: as people write it.
-        parallel: the layout.
-        refused: why it cannot run; None if it can.
-        served: (link GB/s, batch) -> what clients see.
-    """
-
-    name: str
-    parallel: Parallel
-    refused: str | None
-    served: Mapping[tuple[float, int], Served]
-
-
-@dataclass(frozen=True)
-class ParallelComparison:
-    """Layouts over link bandwidths.
-
-    Attributes:
-        layouts: each layout.
-        batches: requests in flight.
-        gbps: bandwidths of the link compared at.
-        ratios: every layout against every one before it.
-        orders: (link GB/s, batch) -> layouts by tokens/s, best first.
-        notes: what to know, among it whether the order depends on the link.
-    """
-
-    layouts: tuple[LayoutResult, ...]
-    batches: tuple[int, ...]
-    gbps: tuple[float, ...]
-    ratios: tuple[EstimateLayoutRatio, ...]
-    orders: Mapping[tuple[float, int], tuple[str, ...]]
-    notes: tuple[str, ...]
-
-    @property
-    def depends_on_link(self) -> bool:
-        """Whether at some batch the order changes with the bandwidth."""
-        return any(len({self.orders[rate, batch] for rate in self.gbps}) > 1 for batch in self.batches)
 
 
 def compare_layouts(
@@ -145,58 +94,69 @@ def compare_layouts(
     batches: Sequence[int],
     gbps: Sequence[float],
     engine: EngineSettings = DEFAULT_ENGINE,
-) -> ParallelComparison:
+) -> EstimateParallel:
     """Estimate every layout at every batch and link bandwidth.
 
-    Args:
-        deployment: the model on its GPUs; its layout does not count.
-        layouts: what to compare.
-        isl: tokens of a prompt.
-        osl: tokens of an answer.
-        batches: requests in flight.
-        gbps: bandwidths of the link, GB/s.
-        engine: tokens per step, and memory that may be used.
+    The deployment's own layout does not count. Lengths are in tokens, bandwidths in GB/s.
 
     Raises:
         EstimateError: the link is unknown.
     """
-    if deployment.link is None:
-        raise EstimateError(f"how fast GPUs of {deployment.gpu.name} talk to each other is unknown: give --link-gbps")
-    results = []
+    link = deployment.known_link()
+    results: list[EstimateLayout] = []
+    running: dict[str, dict[Load, Served]] = {}
+    notes: list[str] = []
     for parallel in layouts:
+        name, served, refused = layout_name(parallel), {}, None
         chosen = replace(deployment, parallel=parallel)
         try:
             refuse_unfit(chosen, engine.utilisation)
-            served = {
-                (rate, batch): steady(times, Traffic(isl, osl, batch), engine.budget)
-                for rate in gbps
-                for times in (StepTimes(replace(chosen, link=with_gbps(deployment.link, rate))),)
-                for batch in batches
-            }
-            results.append(LayoutResult(layout_name(parallel), parallel, None, served))
+            running[name] = served = _served(
+                chosen, [Traffic(isl, osl, batch) for batch in batches], gbps, engine.budget
+            )
+            notes += [f"{name}: {note}"] if (note := _split_note(parallel)) else []
         except (EstimateError, ModelError) as error:
-            results.append(LayoutResult(layout_name(parallel), parallel, str(error), {}))
-    running = [result for result in results if result.refused is None]
+            refused = str(error)
+        loads = [_at_load(load, one) for load, one in served.items()]
+        results.append(EstimateLayout(layout=name, gpus=parallel.gpus, refused=refused, results=loads))
     orders = {(rate, batch): _order(running, (rate, batch)) for rate in gbps for batch in batches}
-    return ParallelComparison(
-        layouts=tuple(results),
-        batches=tuple(batches),
-        gbps=tuple(gbps),
-        ratios=tuple(_ratio(base, other) for i, other in enumerate(running) for base in running[:i]),
-        orders=orders,
-        notes=tuple(_notes(orders, running, deployment.link)),
+    names = list(running)
+    return EstimateParallel(
+        link_gbps=list(gbps),
+        batches=list(batches),
+        layouts=results,
+        ratios=[_ratio(running, base, other) for i, other in enumerate(names) for base in names[:i]],
+        orders=[LayoutOrder(link_gbps=rate, batch=batch, order=order) for (rate, batch), order in orders.items()],
+        order_depends_on_link=any(len({tuple(orders[rate, batch]) for rate in gbps}) > 1 for batch in batches),
+        notes=[*_order_notes(orders, sorted(set(gbps)), link, running), *notes],
     )
 
 
-def _order(results: Sequence[LayoutResult], at: tuple[float, int]) -> tuple[str, ...]:
-    return tuple(result.name for result in sorted(results, key=lambda result: -result.served[at].tokens_per_s))
+def _served(
+    deployment: Deployment, traffics: Sequence[Traffic], gbps: Sequence[float], budget: int
+) -> dict[Load, Served]:
+    """Return what clients see at every bandwidth of the link and every batch."""
+    served = {}
+    for rate in gbps:
+        times = StepTimes(replace(deployment, link=replace(deployment.known_link(), gbps=rate)))
+        served |= {(rate, traffic.concurrency): steady(times, traffic, budget) for traffic in traffics}
+    return served
 
 
-def _ratio(base: LayoutResult, other: LayoutResult) -> EstimateLayoutRatio:
-    pairs = [(base.served[key], other.served[key]) for key in base.served]
+def _at_load(load: Load, served: Served) -> LayoutAtLoad:
+    itl = None if served.tpot_ns is None else served.tpot_ns / 1e6
+    return part_of(LayoutAtLoad, served, link_gbps=load[0], batch=load[1], itl_ms=itl)
+
+
+def _order(running: Mapping[str, Mapping[Load, Served]], at: Load) -> list[str]:
+    return sorted(running, key=lambda name: -running[name][at].tokens_per_s)
+
+
+def _ratio(running: Mapping[str, Mapping[Load, Served]], base: str, other: str) -> EstimateLayoutRatio:
+    pairs = [(served, running[other][load]) for load, served in running[base].items()]
     return EstimateLayoutRatio(
-        base=base.name,
-        other=other.name,
+        base=base,
+        other=other,
         throughput=_range([b.requests_per_s / a.requests_per_s for a, b in pairs]),
         ttft_change=_range([b.ttft_ns / a.ttft_ns - 1 for a, b in pairs]),
         itl_change=_range([(b.tpot_ns or 0.0) / a.tpot_ns - 1 for a, b in pairs if a.tpot_ns]),
@@ -207,54 +167,39 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     return (min(values), max(values)) if values else (0.0, 0.0)
 
 
-def _notes(
-    orders: Mapping[tuple[float, int], tuple[str, ...]], results: Sequence[LayoutResult], link: Link
+def _order_notes(
+    orders: Mapping[Load, list[str]], rates: Sequence[float], link: Link, running: Mapping[str, object]
 ) -> list[str]:
-    rates, batches = sorted({rate for rate, _ in orders}), sorted({batch for _, batch in orders})
+    """Say how layouts rank by tokens/s, and whether that depends on the link."""
     notes = [
         f"over a link of {rates[0]:.1f} to {rates[-1]:.1f} GB/s in one direction, {link.hop_ns / 1000:g} µs per hop"
     ]
-    if not results:
+    if not running:
         return notes
-    notes += _order_notes({batch: _changes({rate: orders[rate, batch] for rate in rates}) for batch in batches})
-    return notes + [f"{one.name}: {note}" for one in results if (note := _split_note(one.parallel))]
-
-
-def _order_notes(by_batch: Mapping[int, Sequence[OrderFrom]]) -> list[str]:
-    """Say how layouts rank by tokens/s, and whether that depends on the link.
-
-    Args:
-        by_batch: for each batch, the bandwidths from which on another order holds.
-    """
-    first = next(iter(by_batch.values()))[0]
-    if len({order for changes in by_batch.values() for _, order in changes}) == 1:
-        return [f"by tokens/s {' > '.join(first[1])} at every bandwidth and batch compared"]
-    notes = []
+    # For each batch, the orders as the bandwidth rises, each with the lowest bandwidth at which it holds.
+    by_batch: dict[int, list[tuple[str, float]]] = {}
+    for batch in sorted({batch for _, batch in orders}):
+        ranked = [(" > ".join(orders[rate, batch]), rate) for rate in rates]
+        by_batch[batch] = [next(same) for _, same in groupby(ranked, key=lambda one: one[0])]
+    distinct = {order: None for changes in by_batch.values() for order, _ in changes}
+    if len(distinct) == 1:
+        return [*notes, f"by tokens/s {next(iter(distinct))} at every bandwidth and batch compared"]
     for batch, changes in by_batch.items():
-        where = "; ".join(f"{' > '.join(order)} from {rate:.1f} GB/s on" for rate, order in changes)
-        fixed = f"{' > '.join(changes[0][1])} at every bandwidth"
-        notes.append(f"by tokens/s at {batch:,} in flight: {fixed if len(changes) == 1 else where}")
+        told = "; ".join(f"{order} from {rate:.1f} GB/s on" for order, rate in changes)
+        fixed = f"{changes[0][0]} at every bandwidth"
+        notes.append(f"by tokens/s at {batch:,} in flight: {fixed if len(changes) == 1 else told}")
     if any(len(changes) > 1 for changes in by_batch.values()):
         return [*notes, "the order depends on the link: measure it (nccl-tests) and give --link-gbps"]
     return [*notes, "the order depends on the batch, not on the link"]
 
 
-def _changes(orders: Mapping[float, tuple[str, ...]]) -> list[OrderFrom]:
-    """Return the first bandwidth at which each order appears."""
-    firsts: list[OrderFrom] = []
-    for rate in sorted(orders):
-        if not firsts or firsts[-1][1] != orders[rate]:
-            firsts.append((rate, orders[rate]))
-    return firsts
-
-
 def _split_note(parallel: Parallel) -> str:
     if parallel.ep > 1 and parallel.dp > 1:
         return (
-            f"{parallel.dp} data-parallel copies of attention in lock-step, each with its share of the requests; "
-            "all padded to the busiest, an upper bound of its cost: small leads over it are not certain; experts' load "
-            "is uneven by chance alone (--ep-imbalance takes what was measured)"
+            f"{parallel.dp} data-parallel copies of attention in lock-step, each with its share of the requests and "
+            "padded to the busiest: its cost is an upper bound, so small leads over it are uncertain; expert load is "
+            "uneven by chance alone (give a measured value with --ep-imbalance)"
         )
     if parallel.pp > 1:
-        return f"{parallel.pp} groups of requests in the pipeline; with fewer requests stages idle"
+        return f"{parallel.pp} micro-batches in the pipeline; with fewer requests, stages idle"
     return ""

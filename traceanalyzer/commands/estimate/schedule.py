@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from traceanalyzer.commands.estimate.deployment import DEFAULT_BUDGET, Chunk
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
+from traceanalyzer.commands.estimate.efficiencies import EstimateError
 from traceanalyzer.commands.estimate.step_time import StepTimes
 
 LONGEST_STRIDE = 64

@@ -1,4 +1,4 @@
-"""The largest batch that keeps the limits on TTFT and TPOT."""
+"""The largest batch that keeps to limits on TTFT and TPOT."""
 
 from __future__ import annotations
 
@@ -7,32 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from traceanalyzer.commands.estimate.estimate_error import EstimateError
+from traceanalyzer.commands.estimate.efficiencies import EstimateError
 from traceanalyzer.commands.estimate.schedule import Served, Traffic, steady
 from traceanalyzer.commands.estimate.step_time import StepTimes
 
 Limit = Literal["ttft", "tpot", "memory", "tokens", "search"]
 
 MOST_BATCH = 8192
-"""Beyond this no batch is tried; chosen, not fitted."""
+"""The largest batch to try; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
 class Slo:
-    """Limits that 99 % of requests have to keep; None is no limit.
-
-    Attributes:
-        ttft_ns: on the time to the first token.
-        tpot_ns: on the time between the others.
-        source: where the limits come from.
-    """
+    """Limits on TTFT and TPOT that 99 % of requests have to keep, and their source; None is no limit."""
 
     ttft_ns: float | None
     tpot_ns: float | None
     source: str
 
     def broken_by(self, served: Served) -> Limit | None:
-        """Return which limit is not kept, ``ttft`` or ``tpot``; None if all are."""
+        """Return a limit that is exceeded; None if there is none."""
         if self.tpot_ns is not None and served.tpot_p99_ns is not None and served.tpot_p99_ns > self.tpot_ns:
             return "tpot"
         return "ttft" if self.ttft_ns is not None and served.ttft_p99_ns > self.ttft_ns else None
@@ -46,21 +40,17 @@ MLPERF = "MLPerf Inference, 99 % quantiles"
 PRESETS = {
     "mlperf-llama2-70b-server": _preset(2000, 200, MLPERF),
     "mlperf-llama2-70b-interactive": _preset(450, 40, MLPERF),
-    "mlperf-llama3.1-8b-server": _preset(None, 100, f"{MLPERF}; its limit on TTFT is not among the known ones"),
-    "mlperf-llama3.1-8b-interactive": _preset(None, 30, f"{MLPERF}; its limit on TTFT is not among the known ones"),
+    "mlperf-llama3.1-8b-server": _preset(None, 100, f"{MLPERF}; its limit on TTFT is not known here"),
+    "mlperf-llama3.1-8b-interactive": _preset(None, 30, f"{MLPERF}; its limit on TTFT is not known here"),
 }
-"""Limits of public benchmarks by name."""
+"""Limits of public benchmarks by name, from the benchmark's rules."""
 
 LIMIT = re.compile(r"(ttft|tpot)\s*=\s*(\d+(?:\.\d+)?|\.\d+)\s*(s|ms|us|µs)", re.IGNORECASE)
 UNIT_NS = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3}
 
 
 def parse_slo(text: str) -> Slo:
-    """Read limits such as ``ttft=2s,tpot=200ms``, or take a preset by its name.
-
-    Raises:
-        EstimateError: saying what can be written.
-    """
+    """Read limits such as ``ttft=2s,tpot=200ms`` or the name of a preset; EstimateError says what can be written."""
     preset = PRESETS.get(text.strip().lower())
     if preset:
         return preset
@@ -84,10 +74,10 @@ class LargestBatch:
     """The result of a search.
 
     Attributes:
-        batch: the largest that keeps the limits and fits in memory; 0 where not even one sequence does.
-        served: what clients see at it; None for 0.
-        limited_by: what the next larger batch breaks: ``ttft``, ``tpot``, ``memory``, ``tokens`` (more sequences than
-            a step has tokens) or ``search`` (nothing, up to the largest one tried).
+        batch: the largest that keeps the limits and fits in memory; 0 if not even one sequence does.
+        served: what clients see at that batch; None for 0.
+        limited_by: what the next larger batch exceeds: ``ttft``, ``tpot``, ``memory``, ``tokens`` (more sequences than
+            a step has tokens) or ``search`` (nothing, but no larger batch is tried).
     """
 
     batch: int
@@ -98,18 +88,10 @@ class LargestBatch:
 def largest_batch(
     times: StepTimes, isl: int, osl: int, slo: Slo, budget: int, held: int | None, most: int = MOST_BATCH
 ) -> LargestBatch:
-    """Search the largest batch, simulating each tried one step by step.
+    """Search the largest batch that keeps to ``slo`` by bisection, assuming that TTFT and TPOT grow with the batch.
 
-    TTFT and TPOT are taken to grow with the batch.
-
-    Args:
-        times: of the deployment's rounds.
-        isl: tokens of a prompt.
-        osl: tokens of an answer.
-        slo: the limits.
-        budget: max_num_batched_tokens of each data-parallel rank.
-        held: sequences that the KV cache holds; None is no limit.
-        most: the largest batch to try.
+    Each batch tried is simulated step by step. ``held`` is how many sequences the KV cache holds, None for no limit;
+    ``budget`` is max_num_batched_tokens.
     """
     ceilings: dict[Limit, int | None] = {
         "memory": held,
@@ -128,7 +110,7 @@ def largest_batch(
 
 
 def _last_kept(breaks: Callable[[int], Limit | None], top: int) -> tuple[int, Limit | None]:
-    """Return the largest number up to ``top`` that breaks nothing, and what the next one breaks (None at the top)."""
+    """Return the largest number up to ``top`` that exceeds nothing, and what the next one exceeds (None at the top)."""
     good, bad, why = 0, None, None
     trial = 1
     while bad is None and good < top:

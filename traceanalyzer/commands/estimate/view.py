@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.estimate.answer import Results
-from traceanalyzer.commands.estimate.calibrate import Calibration
-from traceanalyzer.commands.estimate.compute import DeploymentEstimate, ErrorRange
-from traceanalyzer.commands.estimate.estimate_document import gigabytes
-from traceanalyzer.commands.estimate.memory_fit import Memory, layout_name
-from traceanalyzer.commands.estimate.parallel import ParallelComparison
-from traceanalyzer.commands.estimate.result import EstimateDocument, EstimatePrediction, GpuRatios, Shortcut
-from traceanalyzer.commands.estimate.times import OpTime, op_sums, total_ns
+from traceanalyzer.commands.estimate.answer import EstimateResults
+from traceanalyzer.commands.estimate.compute import DeploymentEstimate
+from traceanalyzer.commands.estimate.memory_fit import gigabytes
+from traceanalyzer.commands.estimate.result import (
+    EstimateCalibration,
+    EstimateMemory,
+    EstimateParallel,
+    EstimatePrediction,
+    GpuRatios,
+    Shortcut,
+)
+from traceanalyzer.commands.estimate.step_time import OpTime, op_sums, total_ns
 from traceanalyzer.show.part_table import part_table
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import cut_middle, duration, duration_us, percent, plural, visible
@@ -25,17 +29,19 @@ WIDE = 100
 """Terminal width from which on the times of arithmetic and memory have columns."""
 
 LIMITS = {
-    "ttft": "one more breaks the limit on TTFT",
-    "tpot": "one more breaks the limit on TPOT",
-    "memory": "the KV cache holds no more",
-    "tokens": "a step has no more tokens (--max-num-batched-tokens)",
+    "ttft": "one more exceeds the limit on TTFT",
+    "tpot": "one more exceeds the limit on TPOT",
+    "memory": "the KV cache is full",
+    "tokens": "one token per request fills a step (--max-num-batched-tokens)",
     "search": "the largest batch that is tried",
 }
 
+Span = tuple[float, float]
 
-def render(results: Results, answer: EstimateDocument, width: int, limit: int) -> Group:
+
+def render(results: EstimateResults, width: int, limit: int) -> Group:
     """Return the estimate as text; ``limit`` ops of each phase, 0 for all."""
-    first = results.estimates[0]
+    first, answer = results.estimates[0], results.document
     parts: list[Any] = [*_headline(first)]
     if len(results.estimates) > 1:
         parts += [Text(), _batch_table(results.estimates, width)]
@@ -44,10 +50,10 @@ def render(results: Results, answer: EstimateDocument, width: int, limit: int) -
     parts += [Text(f"  {line}") for line in _switch_lines(first)]
     if results.second is not None and answer.shortcut is not None and answer.ratios is not None:
         parts += [Text(), *_second(first, results.second, answer.ratios, answer.shortcut, width)]
-    if results.layouts is not None:
-        parts += [Text(), *_layout_tables(results.layouts, width)]
-    if results.calibration is not None:
-        parts += [Text(), *_calibration_lines(results.calibration, width)]
+    if answer.parallel is not None:
+        parts += [Text(), *_layout_tables(answer.parallel, width)]
+    if answer.calibration is not None:
+        parts += [Text(), *_calibration_lines(answer.calibration, width)]
     if answer.prediction is not None:
         parts += [Text(), *_prediction_lines(answer.prediction, width)]
     parts += [Text(), Text("Assumptions", style="bold")]
@@ -55,64 +61,54 @@ def render(results: Results, answer: EstimateDocument, width: int, limit: int) -
 
 
 def _headline(first: DeploymentEstimate) -> list[Text]:
-    deployment, traffic = first.deployment, first.traffic
-    layout = layout_name(deployment.parallel)
-    where = (
-        f"{deployment.gpu.name}"
-        if deployment.parallel.gpus == 1
-        else f"{deployment.parallel.gpus} x {deployment.gpu.name}, {layout}"
-    )
+    answer, served = first.answer, first.served
+    where = answer.gpu if answer.gpus == 1 else f"{answer.gpus} x {answer.gpu}, {answer.layout}"
     title = (
-        f"{deployment.architecture.name} on {where}: {traffic.isl:,} tokens in, {traffic.osl:,} out, "
-        f"{plural(traffic.concurrency, 'request')} in flight"
+        f"{answer.model} on {where}: {answer.isl:,} tokens in, {answer.osl:,} out, "
+        f"{plural(answer.batch, 'request')} in flight"
     )
-    served = first.served
+    at_once = duration(answer.ttft_at_once_ms * 1e6)
+    tokens = answer.tokens_per_s_range
+    between = f" ({_figure(tokens[0])} to {_figure(tokens[1])})" if tokens else ""
+    shares = (percent(answer.compute_bound_share), percent(answer.prefill_compute_bound_share))
     lines = [
-        Text(visible(title), style="bold"),
-        Text(
-            f"  TTFT      {duration(served.ttft_ns)}{_between(first.ttft)}; if all are sent at once "
-            f"{duration(first.at_once_ttft_ns)}"
-        ),
-        Text(f"  TPOT      {duration(served.tpot_ns)}{_between(first.tpot)}"),
-        Text(
-            f"  output    {_figure(served.tokens_per_s)}{_tokens_between(first.tokens)} tokens/s, "
-            f"{_figure(served.requests_per_s)} requests/s by Little's law"
-        ),
-        Text(f"  memory    {_memory_line(first.memory, traffic.concurrency, deployment.parallel.dp)}"),
+        f"  TTFT      {duration(served.ttft_ns)}{_between(answer.ttft_range_ms)}; if all are sent at once {at_once}",
+        f"  TPOT      {duration(served.tpot_ns)}{_between(answer.tpot_range_ms)}",
+        f"  output    {_figure(served.tokens_per_s)}{between} tokens/s, "
+        f"{_figure(served.requests_per_s)} requests/s by Little's law",
+        f"  memory    {_memory_line(answer.memory, answer.batch, first.deployment.parallel.dp)}",
     ]
     if first.largest is not None:
-        lines.append(Text(f"  in limits {first.largest.batch:,} requests at most: {LIMITS[first.largest.limited_by]}"))
-    share = (
-        f"{percent(first.decode_compute_share)} of a decode step, {percent(first.prefill_compute_share)} of a prefill"
-    )
-    lines.append(Text(f"  limited by arithmetic, at the peaks: {share}"))
-    return lines
+        lines.append(f"  in limits {first.largest.batch:,} requests at most: {LIMITS[first.largest.limited_by]}")
+    lines.append(f"  limited by arithmetic, at the peaks: {shares[0]} of a decode step, {shares[1]} of a prefill")
+    return [Text(visible(title), style="bold"), *map(Text, lines)]
 
 
-def _memory_line(memory: Memory, batch: int, copies: int) -> str:
-    if memory.weights is None or memory.usable is None:
-        return f"weights {gigabytes(memory.weights)}, usable {gigabytes(memory.usable)}"
-    cache = f"{gigabytes(memory.kv_a_sequence * -(-batch // copies))} of KV cache"
+def _memory_line(memory: EstimateMemory, batch: int, copies: int) -> str:
+    weights, usable = gigabytes(memory.weight_bytes), gigabytes(memory.usable_bytes)
+    if memory.weights_fit is None:
+        return f"weights {weights}, usable {usable}"
     if not memory.weights_fit:
         fits = "the weights do NOT fit"
-    elif memory.holds(batch):
-        fits = f"fits, up to {memory.sequences:,} requests"
     elif memory.sequences is None:
         fits = "fits"
+    elif memory.batch_fits:
+        fits = f"fits, up to {memory.sequences:,} requests"
     else:
         fits = f"does NOT fit: {memory.sequences:,} requests at most"
-    return f"{gigabytes(memory.weights)} of weights and {cache} of {gigabytes(memory.usable)} per GPU: {fits}"
+    cache = gigabytes(memory.kv_bytes_a_sequence * -(-batch // copies))
+    return f"{weights} of weights and {cache} of KV cache of {usable} per GPU: {fits}"
 
 
-def _batch_table(estimates: Iterable[DeploymentEstimate], width: int) -> Any:
+def _batch_table(estimates: Sequence[DeploymentEstimate], width: int) -> Any:
     rows = [
         (
-            f"{one.traffic.concurrency:,}",
+            f"{one.answer.batch:,}",
             duration(one.served.ttft_ns),
             duration(one.served.tpot_ns),
-            f"{duration(one.tpot.low)} to {duration(one.tpot.high)}" if one.tpot else "n/a",
+            _span(one.answer.tpot_range_ms) or "n/a",
             f"{one.served.tokens_per_s:,.0f}",
-            {True: "yes", False: "no", None: "?"}[one.memory.holds(one.traffic.concurrency)],
+            {True: "yes", False: "no", None: "?"}[one.answer.memory.batch_fits],
         )
         for one in estimates
     ]
@@ -162,11 +158,12 @@ def _kinds_merged(times: Sequence[OpTime]) -> list[OpTime]:
 
 
 def _switch_lines(first: DeploymentEstimate) -> list[str]:
-    if not first.switches:
-        return ["memory or launching limits every op of a decode step at every batch up to 4,096"]
+    switches = first.answer.switches
+    if not switches:
+        return ["memory or launch latency limits every op of a decode step at every batch up to 4,096"]
     by_batch: dict[int, dict[str, None]] = {}
-    for one in first.switches:
-        alike = {other.batch for other in first.switches if other.op == one.op}
+    for one in switches:
+        alike = {other.batch for other in switches if other.op == one.op}
         name = one.op if len(alike) == 1 else " ".join(part for part in (one.op, one.kind) if part)
         by_batch.setdefault(one.batch, {})[name] = None
     return [
@@ -187,7 +184,7 @@ def _second(
     ]
     if first.largest is not None and second.largest is not None:
         rows.append(("largest batch", f"{first.largest.batch:,}", f"{second.largest.batch:,}", ""))
-    names = (first.deployment.gpu.name, second.deployment.gpu.name)
+    names = (first.answer.gpu, second.answer.gpu)
     lines = [
         f"  decode  {_amdahl(cut.decode_share, cut)} = {cut.decode_factor:.3f} times the time",
         f"  prefill {_amdahl(cut.prefill_share, cut)} = {cut.prefill_factor:.3f} times the time",
@@ -207,25 +204,24 @@ def _amdahl(share: float, cut: Shortcut) -> str:
     return f"{share:.2f} / {cut.compute_ratio:.2f} + {1 - share:.2f} / {cut.bandwidth_ratio:.2f}"
 
 
-def _layout_tables(comparison: ParallelComparison, width: int) -> list[Any]:
-    middle = comparison.gbps[len(comparison.gbps) // 2]
+def _layout_tables(comparison: EstimateParallel, width: int) -> list[Any]:
+    middle = comparison.link_gbps[len(comparison.link_gbps) // 2]
     rows = []
     for one in comparison.layouts:
         if one.refused is not None:
-            rows.append((one.name, "cannot run", "", "", "", ""))
-            continue
-        for batch in comparison.batches:
-            served = one.served[middle, batch]
-            rows.append(
-                (
-                    one.name,
-                    f"{batch:,}",
-                    f"{served.requests_per_s:,.2f}",
-                    f"{served.tokens_per_s:,.0f}",
-                    duration(served.ttft_ns),
-                    duration(served.tpot_ns),
-                )
+            rows.append((one.layout, "cannot run", "", "", "", ""))
+        rows += [
+            (
+                one.layout,
+                f"{served.batch:,}",
+                f"{served.requests_per_s:,.2f}",
+                f"{served.tokens_per_s:,.0f}",
+                duration(served.ttft_ms * 1e6),
+                duration(None if served.itl_ms is None else served.itl_ms * 1e6),
             )
+            for served in one.results
+            if served.link_gbps == middle
+        ]
     ratios = [
         (
             f"{one.other} over {one.base}",
@@ -246,34 +242,21 @@ def _layout_tables(comparison: ParallelComparison, width: int) -> list[Any]:
     ]
 
 
-def _calibration_lines(calibration: Calibration, width: int) -> list[Any]:
+def _calibration_lines(calibration: EstimateCalibration, width: int) -> list[Any]:
     parts: list[Any] = [Text("Calibration", style="bold")]
     if calibration.points:
-        rows = [
-            (
-                f"{point.observed.concurrency:,}",
-                duration(point.observed.tpot_ns),
-                duration(point.fitted_ns),
-                f"{point.error:+.1%}",
-                duration(point.held_out_ns),
-                "" if point.held_out_error is None else f"{point.held_out_error:+.1%}",
-            )
-            for point in calibration.points
-        ]
-        columns = ("batch", "measured", "fitted", "error", "left out", "error")
-        parts.append(table(columns, rows, name_column=None, width=width))
+        columns = ("batch", "tpot_ms", "fitted_ms", "error", "held_out_ms", "held_out_error")
+        parts.append(part_table(calibration.points, columns, width=width, unknown={"held_out_error": ""}))
         parts.append(Text(f"  mean error in sample {percent(calibration.error)}"))
+        told = "one load: none to hold out, so the error of the fit is unknown"
         if calibration.held_out_error is not None:
-            parts.append(
-                Text(
-                    f"  each point left out of the fit: mean error {percent(calibration.held_out_error)}, "
-                    f"largest {percent(calibration.largest_held_out_error)}"
-                )
+            told = (
+                f"each load left out of the fit: mean error {percent(calibration.held_out_error)}, "
+                f"largest {percent(calibration.largest_held_out_error)}"
             )
-        else:
-            parts.append(Text("  one load: nothing to hold out, so how far off the fit is stays unknown"))
+        parts.append(Text(f"  {told}"))
     parts += [Text(f"  calibrated: {visible(line)}") for line in calibration.calibrated]
-    return parts + [Text(f"  not calibrated: {visible(line)}") for line in calibration.kept]
+    return parts + [Text(f"  not calibrated: {visible(line)}") for line in calibration.not_calibrated]
 
 
 def _prediction_lines(prediction: EstimatePrediction, width: int) -> list[Any]:
@@ -291,8 +274,12 @@ def _prediction_lines(prediction: EstimatePrediction, width: int) -> list[Any]:
     ]
 
 
-def _between(span: ErrorRange | None) -> str:
-    return f" ({duration(span.low)} to {duration(span.high)})" if span else ""
+def _span(span_ms: Span | None) -> str:
+    return f"{duration(span_ms[0] * 1e6)} to {duration(span_ms[1] * 1e6)}" if span_ms else ""
+
+
+def _between(span_ms: Span | None) -> str:
+    return f" ({_span(span_ms)})" if span_ms else ""
 
 
 def _figure(value: float) -> str:
@@ -300,11 +287,7 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _tokens_between(span: ErrorRange | None) -> str:
-    return f" ({_figure(span.low)} to {_figure(span.high)})" if span else ""
-
-
-def _change(change: tuple[float, float]) -> str:
+def _change(change: Span) -> str:
     return f"{change[0]:+.0%} to {change[1]:+.0%}"
 
 

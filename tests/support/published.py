@@ -1,4 +1,4 @@
-"""How far estimates are off: published measurements, what the defaults give for them, and the range that follows."""
+"""Published measurements, and what estimates with the defaults give for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 
+from tests.support.places import ROOT
 from traceanalyzer.commands.estimate.deployment import Deployment
-from traceanalyzer.commands.estimate.efficiencies import default_efficiencies
-from traceanalyzer.commands.estimate.link import default_link
+from traceanalyzer.commands.estimate.efficiencies import default_efficiencies, default_link
 from traceanalyzer.commands.estimate.schedule import Served, Traffic, burst, steady
 from traceanalyzer.commands.estimate.step_time import StepTimes
 from traceanalyzer.hardware import find_gpu
@@ -53,7 +52,7 @@ class PublishedMeasurement:
 @lru_cache(maxsize=1)
 def measurements() -> tuple[PublishedMeasurement, ...]:
     """Return every measurement of the table, in its order."""
-    text = resources.files(__package__).joinpath("measured.csv").read_text(encoding="utf-8")
+    text = (ROOT / "docs/data/estimate_measured.csv").read_text(encoding="utf-8")
     return tuple(
         PublishedMeasurement(
             model=row["model"],
@@ -113,24 +112,3 @@ def check(measured: PublishedMeasurement) -> Checked:
 def mean_error(ratios: Sequence[float]) -> float:
     """Return the mean of |estimate / measured - 1| from ratios measured / estimate."""
     return sum(abs(1 / ratio - 1) for ratio in ratios) / len(ratios)
-
-
-TPOT_RANGE = (0.65, 1.75)
-"""Measured TPOT over the uncalibrated estimate: what all measurements and traces of the table lie within."""
-
-TTFT_LOW = 0.85
-"""Measured mean TTFT over the estimate for requests that arrive evenly, at minimum; at most it is that of requests that
-are all sent at once."""
-
-TPOT_BASIS = (
-    "error range: TPOT measured on B200, H200, H100, A100, MI355X, MI300X and Radeon 8060S (gpt-oss-20b and 120b, "
-    "Llama-3.1-8B, Llama-2-70B; 1 to 8 GPUs) was 0.65 to 1.75 times such an estimate"
-)
-TTFT_BASIS = (
-    "TTFT: the lower end is 0.85 times the estimate for requests that arrive evenly, the upper end is the mean where "
-    "all are sent at once; measured means lay between"
-)
-WEAK = (
-    "weakest for mixtures of experts at small batch (how fast the experts' kernels are there depends on their tiles, "
-    "0.27 to 0.86 of peak bandwidth were seen), for TTFT under bursts, and for prompts of MoE models on Blackwell"
-)
