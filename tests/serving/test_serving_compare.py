@@ -122,7 +122,7 @@ def test_one_repeated_side_lends_its_scatter_to_the_other(save: Save) -> None:
     row = by_metric(found)["mean_tpot_ms"]
     assert row["verdict"] == "same"
     assert row["change_percent_high"] - row["change_percent"] == pytest.approx(4.30265 * 2 * (4 / 3) ** 0.5 / 20 * 100)
-    assert "single run is taken to scatter" in found["method"]
+    assert "single run is assumed to vary" in found["method"]
 
 
 @pytest.mark.parametrize(

@@ -1,53 +1,29 @@
-"""Two sides of serving results: what changed, which way, beyond noise or not, and whether the test is fair."""
+"""Two sides of serving results: what changed, better or worse, beyond noise or not, and whether the test is fair."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
 
 from traceanalyzer.problems import TraceError, TraceWarning
-from traceanalyzer.serving.fairness import Difference, differences, faults, unstated
+from traceanalyzer.serving.fairness import differing_settings, faults, unstated
 from traceanalyzer.serving.grouping import RunGroup, pair
 from traceanalyzer.serving.metrics import Direction, direction, sort_key
 from traceanalyzer.serving.noise import LEVEL, RunMean, difference_half_width, estimate
-from traceanalyzer.serving.result import DifferingSetting, MetricChange, ServingDocument
+from traceanalyzer.serving.result import GpuUtilisation, MetricChange, ServingDocument, Verdict
 from traceanalyzer.serving.result_checks import check
-from traceanalyzer.serving.serving_result import ServingResult, Setting
-from traceanalyzer.serving.utilisation import Utilisation, gpu_rows
-
-Verdict = Literal["better", "worse", "same"]
+from traceanalyzer.serving.serving_result import ServingResult
 
 SINGLE_RUN_TOLERANCE = 0.001
-"""Share of a figure below which a change counts as none where no run was repeated; chosen, not fitted."""
+"""Change, as a share of the figure, below which single runs count as the same; chosen, not fitted."""
 
 WHOLE_RUN = ("duration", "elapsed_time")
 """Times of a whole run: they say nothing when the sides sent different numbers of requests."""
 
 
-@dataclass(frozen=True, eq=False)
-class ServingComparison:
-    """Two sides, compared.
-
-    Attributes:
-        comparable: whether all requests succeeded and both sides had the same work at every load compared.
-        differences: settings that differ, with their values.
-        changes: in order of load, then metric.
-        method: how verdicts were reached, in a sentence.
-        warnings: what the reader should know before believing the changes.
-        pairs: the groups of runs compared.
-    """
-
-    comparable: bool
-    differences: tuple[Difference, ...]
-    changes: tuple[MetricChange, ...]
-    method: str
-    warnings: tuple[TraceWarning, ...]
-    pairs: tuple[tuple[RunGroup, RunGroup], ...]
-
-
-def compare(before: Sequence[ServingResult], after: Sequence[ServingResult]) -> ServingComparison:
-    """Compare two sides, load by load.
+def compare(
+    before: Sequence[ServingResult], after: Sequence[ServingResult], utilisation: Sequence[GpuUtilisation] = ()
+) -> ServingDocument:
+    """Compare two sides, load by load; the averages of their GPU utilisation are passed on.
 
     Raises:
         TraceError: a side is empty, mixes configurations, or no load is common to both.
@@ -61,18 +37,18 @@ def compare(before: Sequence[ServingResult], after: Sequence[ServingResult]) -> 
     warnings = list(dict.fromkeys(warning for against in unfair for warning in against))
     warnings += [*unstated(paired.pairs), *_unpaired(paired.single)]
     warnings += [w for result in (*before, *after) for w in check(result)]
-    return ServingComparison(
+    return ServingDocument(
         comparable=not any(unfair),
-        differences=differences(paired.pairs),
-        changes=tuple(changes),
+        differing_settings=differing_settings(paired.pairs),
+        metrics=changes,
         method=_method(paired.pairs),
-        warnings=tuple(warnings),
-        pairs=tuple(paired.pairs),
+        utilisation=list(utilisation),
+        warnings=warnings,
     )
 
 
 def _refuse_unlike(before: Sequence[ServingResult], after: Sequence[ServingResult]) -> None:
-    """Stop where a side is empty or the sides are of different benchmarks."""
+    """Raise TraceError if a side is empty or the sides are of different benchmarks."""
     if not before or not after:
         raise TraceError("before" if not before else "after", "holds no serving result")
     if {r.kind for r in before} != {r.kind for r in after}:
@@ -80,27 +56,8 @@ def _refuse_unlike(before: Sequence[ServingResult], after: Sequence[ServingResul
         raise TraceError(after[0].source, f"cannot be compared: the sides are of different benchmarks ({kinds})")
 
 
-def document(comparison: ServingComparison, utilisation: Mapping[str, Utilisation]) -> ServingDocument:
-    """Return the JSON document of ``serving compare``."""
-    return ServingDocument(
-        comparable=comparison.comparable,
-        differing_settings=[
-            DifferingSetting(setting=d.setting, before=_one_or_all(d.before), after=_one_or_all(d.after))
-            for d in comparison.differences
-        ],
-        metrics=list(comparison.changes),
-        method=comparison.method,
-        utilisation=gpu_rows(utilisation),
-        warnings=list(comparison.warnings),
-    )
-
-
-def _one_or_all(values: Sequence[Setting]) -> Any:
-    return values[0] if len(values) == 1 else list(values)
-
-
 def mean_of(group: RunGroup, metric: str) -> RunMean | None:
-    """Average a metric over the runs of a group that have it; None when none has."""
+    """Return the mean of a metric over the runs of a group that have it; None if none has."""
     values = [run.metrics[metric] for run in group.results if metric in run.metrics]
     if not values:
         return None
@@ -161,16 +118,16 @@ def _method(pairs: Iterable[tuple[RunGroup, RunGroup]]) -> str:
     runs = [(len(b.results), len(a.results)) for b, a in pairs]
     if all(b == a == 1 for b, a in runs):
         return (
-            "each side is a single run, so its noise is unknown: verdicts go by the sign of the change "
-            f"({SINGLE_RUN_TOLERANCE:.1%}, or the last digit of rounded text, counts as none); repeat the runs to see "
-            "which changes are real"
+            "each side is a single run, so noise is unknown: the verdict is the sign of the change (up to "
+            f"{SINGLE_RUN_TOLERANCE:.1%}, or the last digit of rounded text, is 'same'); repeat the runs to see which "
+            "changes are real"
         )
     method = (
-        f"mean of repeated runs with its {LEVEL:.0%} confidence interval (Student's t); a change is 'same' when the "
+        f"means of repeated runs with {LEVEL:.0%} confidence intervals (Student's t); a change is 'same' if the "
         f"{LEVEL:.0%} interval of the difference (Welch) contains 0"
     )
     if any(b == 1 or a == 1 for b, a in runs):
-        method += "; a single run is taken to scatter as the other side's runs do, two single runs go by sign"
+        method += "; a single run is assumed to vary like the other side's runs; of two single runs the sign decides"
     return method
 
 

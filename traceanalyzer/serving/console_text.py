@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
-from traceanalyzer.serving.metrics import column
-from traceanalyzer.serving.records import half_unit
-from traceanalyzer.serving.serving_result import UNLIMITED, ServingResult, Setting, as_number
+from traceanalyzer.serving.metrics import column, direction
+from traceanalyzer.serving.records import from_row
+from traceanalyzer.serving.serving_result import ServingResult, as_number
 
 TITLE = re.compile(r"=+ *Serving Benchmark Result *=+")
 END = re.compile(r"={20,}\s*$")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 LINE = re.compile(r"(?P<label>[A-Za-z][A-Za-z0-9 .()/%-]*?(?: \([^()]*\))?):\s+(?P<value>\S.*?)\s*$")
 
-COUNTS = {
-    "successful requests": "completed",
-    "failed requests": "failed",
-    "total input tokens": "total_input_tokens",
-    "total generated tokens": "total_output_tokens",
-}
-SETTINGS = {
+NAMES = {
     "backend": "backend",
     "traffic request rate": "request_rate",
     "request rate configured (rps)": "request_rate",
@@ -29,7 +22,15 @@ SETTINGS = {
     "maximum request concurrency": "max_concurrency",
     "max request concurrency": "max_concurrency",
     "max reqeuest concurrency": "max_concurrency",
+    "successful requests": "completed",
+    "failed requests": "failed",
+    "total input tokens": "total_input_tokens",
+    "total generated tokens": "total_output_tokens",
 }
+"""Label of a setting or count -> its key in result files."""
+
+SETTINGS = frozenset(list(NAMES)[:7])
+"""Labels that may be printed before the result that they are settings of."""
 
 
 def holds_console_result(text: str) -> bool:
@@ -41,7 +42,8 @@ def from_console(text: str, source: str) -> list[ServingResult]:
     """Read every printed result of the text; settings printed before a result count for it."""
     blocks = [block for block in _blocks(text) if block[1]]
     many = len(blocks) > 1
-    return [_result(lines, source, f"line {number}" if many else None) for number, lines in blocks]
+    results = [_result(lines, source, f"line {number}" if many else None) for number, lines in blocks]
+    return [result for result in results if result is not None]
 
 
 def _blocks(text: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -66,42 +68,15 @@ def _blocks(text: str) -> Iterator[tuple[int, dict[str, str]]]:
         yield title, lines
 
 
-def _result(lines: dict[str, str], source: str, place: str | None) -> ServingResult:
-    settings: dict[str, Setting] = {}
-    counts: dict[str, float | None] = {}
-    metrics: dict[str, float] = {}
-    resolution: dict[str, float] = {}
+def _result(lines: dict[str, str], source: str, place: str | None) -> ServingResult | None:
+    row: dict[str, str] = {}
     for label, value in lines.items():
-        number = as_number(value)
-        if label in SETTINGS:
-            settings[SETTINGS[label]] = _setting(SETTINGS[label], value)
-        elif label in COUNTS:
-            counts[COUNTS[label]] = number
-        elif (target := column(label)) is not None and number is not None:
-            metrics[target.key] = number * target.factor
-            resolution[target.key] = half_unit(value) * target.factor
-    completed, failed = counts.get("completed"), counts.get("failed")
-    known: dict[str, Any] = {
-        "completed": None if completed is None else round(completed),
-        "failed": None if failed is None else round(failed),
-        "prompts": None if completed is None or failed is None else round(completed + failed),
-    }
-    return ServingResult(
-        source=source,
-        place=place,
-        kind="serve",
-        metrics=metrics,
-        settings=settings,
-        input_tokens=counts.get("total_input_tokens"),
-        output_tokens=counts.get("total_output_tokens"),
-        resolution=resolution,
-        **known,
-    )
-
-
-def _setting(key: str, value: str) -> Setting:
-    text = value.partition(" (")[0].strip()
-    if key == "max_concurrency" and text.lower() in {"none", "not set", "unlimited"}:
-        return UNLIMITED
-    number = as_number(text)
-    return number if number is not None else text
+        target = column(label)
+        if label in NAMES:
+            row[NAMES[label]] = value.partition(" (")[0]
+        elif target is not None and direction(target.key) is not None:
+            row[label] = value
+    sent = [as_number(row.get(key)) for key in ("completed", "failed")]
+    if None not in sent:
+        row["num_prompts"] = str(sum(count for count in sent if count is not None))
+    return from_row(row, source, place)

@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from statistics import fmean
+from typing import Any
 
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.serving.grouping import SIDES, RunGroup, shown
+from traceanalyzer.serving.result import DifferingSetting
 from traceanalyzer.serving.serving_result import ServingResult, Setting
 
-# Settings that say what work was done; others (model, parallelism, flags) are what a comparison is about.
+# Settings of the work that was done; a comparison is about the others (model, parallelism, flags).
 WORKLOAD = re.compile(
     r"request_rate|burstiness|max_concurrency|ramp_up_.*|dataset.*|.*(input|output|prefix|suffix)_len.*|.*range_ratio|"
     r"ignore_eos|isl|osl|batch_size|seed"
 )
 LENGTH_TOLERANCE = 0.05
-"""Mean lengths further apart than this share are different work; chosen, not fitted."""
+"""Difference of mean lengths, as a share, above which the work differs; chosen, not fitted."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A setting whose values differ; several values where it varies over the loads compared."""
-
-    setting: str
-    before: tuple[Setting, ...]
-    after: tuple[Setting, ...]
+Values = tuple[Setting, ...]
+"""What a side states of a setting; several values where it varies over the loads compared."""
 
 
 def faults(before: RunGroup, after: RunGroup, names: tuple[str, str] = SIDES) -> list[TraceWarning]:
-    """Tell why two groups are not comparable, if they are not; ``names`` is what to call them."""
-    return [*_failures(before, after, names), *_unlike_work(before, after, names)]
-
-
-def _failures(before: RunGroup, after: RunGroup, names: tuple[str, str]) -> list[TraceWarning]:
-    """Tell the requests that failed, for each side and run."""
-    return [
+    """Return why two groups, called ``names``, are not comparable: failed requests, and work that differs."""
+    failures = [
         TraceWarning(
             "failed_requests",
-            f"{name}: {_failed(run)}; the figures cover only those that succeeded, so the sides are not comparable",
+            f"{name}: {_failed(run)}; the figures cover only successful requests, so the sides are not comparable",
             run.where,
             count=run.failed,
         )
@@ -48,6 +39,7 @@ def _failures(before: RunGroup, after: RunGroup, names: tuple[str, str]) -> list
         for run in group.results
         if run.has_failures
     ]
+    return [*failures, *_unlike_work(before, after, names)]
 
 
 def _failed(run: ServingResult) -> str:
@@ -59,12 +51,12 @@ def _failed(run: ServingResult) -> str:
 
 
 def _unlike_work(before: RunGroup, after: RunGroup, names: tuple[str, str]) -> list[TraceWarning]:
-    """Tell settings of the workload that differ, and mean lengths more than 5 % apart."""
+    """Return a warning for each setting of the workload, and each mean length, that differs."""
     first, second = names
     unlike = [
-        f"{d.setting} differs ({_list(d.before)} {first}, {_list(d.after)} {second})"
-        for d in _differences(before, after)
-        if WORKLOAD.fullmatch(d.setting)
+        f"{setting} differs ({_list(old)} {first}, {_list(new)} {second})"
+        for setting, (old, new) in _differences(before, after).items()
+        if WORKLOAD.fullmatch(setting)
     ]
     # Where requests failed, the lengths are those of the others.
     if not any(run.has_failures for group in (before, after) for run in group.results):
@@ -78,19 +70,26 @@ def _unlike_work(before: RunGroup, after: RunGroup, names: tuple[str, str]) -> l
     ]
 
 
-def differences(pairs: Iterable[tuple[RunGroup, RunGroup]]) -> tuple[Difference, ...]:
-    """Collect the settings that differ, over all pairs."""
+def differing_settings(pairs: Iterable[tuple[RunGroup, RunGroup]]) -> list[DifferingSetting]:
+    """Return the settings that differ, over all pairs."""
     by_key: dict[str, tuple[dict[Setting, None], dict[Setting, None]]] = {}
-    for before, after in pairs:
-        for d in _differences(before, after):
-            values = by_key.setdefault(d.setting, ({}, {}))
-            values[0].update(dict.fromkeys(d.before))
-            values[1].update(dict.fromkeys(d.after))
-    return tuple(Difference(key, tuple(b), tuple(a)) for key, (b, a) in sorted(by_key.items()))
+    for pair in pairs:
+        for key, sides in _differences(*pair).items():
+            for known, values in zip(by_key.setdefault(key, ({}, {})), sides, strict=True):
+                known.update(dict.fromkeys(values))
+    return [
+        DifferingSetting(setting=key, before=_one_or_all(b), after=_one_or_all(a))
+        for key, (b, a) in sorted(by_key.items())
+    ]
+
+
+def _one_or_all(values: Iterable[Setting]) -> Any:
+    listed = list(values)
+    return listed[0] if len(listed) == 1 else listed
 
 
 def unstated(pairs: Sequence[tuple[RunGroup, RunGroup]]) -> list[TraceWarning]:
-    """Tell which settings only one side states, so that a difference cannot be excluded."""
+    """Return a warning about settings that only one side states, which may differ."""
     keys: dict[str, set[str]] = {"before": set(), "after": set()}
     for before, after in pairs:
         known = [{key for run in side.results for key in run.settings} for side in (before, after)]
@@ -102,15 +101,14 @@ def unstated(pairs: Sequence[tuple[RunGroup, RunGroup]]) -> list[TraceWarning]:
     return [TraceWarning("setting_on_one_side", f"stated on one side only, so it may differ: {'; '.join(listed)}")]
 
 
-def _differences(before: RunGroup, after: RunGroup) -> list[Difference]:
-    """Compare what both sides state; ``num_prompts`` counts as a setting here."""
+def _differences(before: RunGroup, after: RunGroup) -> dict[str, tuple[Values, Values]]:
+    """Return the settings stated by both sides that differ; ``num_prompts`` counts as one here."""
     sides = [[_stated(run) for run in group.results] for group in (before, after)]
-    keys = {key for runs in sides for run in runs for key in run}
-    differing = []
-    for key in sorted(keys):
+    differing = {}
+    for key in sorted({key for runs in sides for run in runs for key in run}):
         b, a = ({run[key]: None for run in runs if key in run} for runs in sides)
         if b and a and b.keys() != a.keys():
-            differing.append(Difference(key, tuple(b), tuple(a)))
+            differing[key] = (tuple(b), tuple(a))
     return differing
 
 

@@ -1,4 +1,4 @@
-"""The figures of a serving benchmark: their keys, which direction is good, and how files spell them."""
+"""The metrics of a serving benchmark: their keys, whether higher or lower is better, and how files spell them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOWER = ("duration", "elapsed_time", "avg_latency")
 STATISTIC = re.compile(r"(mean|median|std|min|max|p\d{1,2}(?:\.\d+)?|p100)_([a-z0-9_]+)_ms")
 LATENCY_PERCENTILE = re.compile(r"p\d{1,2}(?:\.\d+)?_latency")
 
-# What is counted or configured rather than better or worse.
+# What is counted or configured: neither better nor worse.
 FACTS = re.compile(
     r"(total|spec_decode|diffusion|probe|steady_state)_.*|max_concurrent_requests|concurrency|completed|failed|"
     r"num_requests|peak_.*|rps_change_events"
@@ -68,7 +68,7 @@ def canonical(key: str) -> str:
 
 
 def direction(metric: str) -> Direction | None:
-    """Say whether higher or lower is better; None for a key that is not a metric."""
+    """Return whether higher or lower is better; None for a key that is not a metric."""
     if metric in HIGHER:
         return "higher"
     if metric in LOWER or STATISTIC.fullmatch(metric) or LATENCY_PERCENTILE.fullmatch(metric):
@@ -96,67 +96,36 @@ def sort_key(metric: str) -> tuple[int, int, int, float, str]:
 
 
 class TableMetric(NamedTuple):
-    """What a column of somebody's table holds: a key, and the factor that brings it to the key's unit."""
+    """The key of what a column of a table holds, and the factor to the key's unit."""
 
     key: str
     factor: float
 
 
-CONCURRENCY_HEADINGS = {"concurrency", "conc", "max concurrency", "max request concurrency", "parallel", "parallelism"}
-THROUGHPUT_HEADINGS = {
-    "request_throughput": (
-        "rps",
-        "qps",
-        "req s",
-        "reqs s",
-        "requests s",
-        "request throughput",
-        "requests per second",
-        "request throughput req s",
-    ),
-    "output_throughput": (
-        "tps",
-        "tok s",
-        "toks s",
-        "tokens s",
-        "tokens per second",
-        "output tokens s",
-        "output toks s",
-        "output tok s",
-        "output tokens per s",
-        "output tokens per second",
-        "gen toks s",
-        "gen tok s",
-        "gen tokens s",
-        "generated tokens s",
-        "output throughput",
-        "output token throughput",
-        "output token throughput tok s",
-    ),
-    "total_token_throughput": (
-        "total toks s",
-        "total tok s",
-        "total tokens s",
-        "total tokens per s",
-        "total tokens per second",
-        "total throughput",
-        "total token throughput",
-        "total token throughput tok s",
-        "total throughput tok s",
-    ),
-    "input_throughput": ("input token throughput tok s", "input toks s", "input tokens s"),
-    "max_output_tokens_per_s": ("peak output token throughput tok s",),
-    "request_goodput": ("request goodput req s", "goodput"),
-}
 PLAIN_HEADINGS = {
-    **dict.fromkeys(CONCURRENCY_HEADINGS, "max_concurrency"),
-    **{heading: key for key, headings in THROUGHPUT_HEADINGS.items() for heading in headings},
-    "duration s": "duration",
-    "benchmark duration s": "duration",
-    "success rate": "success_rate",
-    "success": "success_rate",
+    **dict.fromkeys(("rps", "qps", "requests s", "requests throughput"), "request_throughput"),
+    **dict.fromkeys(("tps", "tokens s", "output tokens s", "output throughput"), "output_throughput"),
+    **dict.fromkeys(("gen tokens s", "generated tokens s", "output tokens throughput"), "output_throughput"),
+    **dict.fromkeys(("total tokens s", "total throughput", "total tokens throughput"), "total_token_throughput"),
+    **dict.fromkeys(("input tokens s", "input tokens throughput"), "input_throughput"),
+    **dict.fromkeys(("goodput", "requests goodput"), "request_goodput"),
+    "peak output tokens throughput": "max_output_tokens_per_s",
+    **dict.fromkeys(("concurrency", "conc", "max concurrency", "max requests concurrency"), "max_concurrency"),
+    **dict.fromkeys(("parallel", "parallelism"), "max_concurrency"),
+    **dict.fromkeys(("duration s", "benchmark duration s"), "duration"),
+    **dict.fromkeys(("success", "success rate"), "success_rate"),
     "requests": "num_prompts",
 }
+"""Headings of tables, their words spelled as by ``WORDS`` -> key."""
+
+WORDS = (
+    (re.compile(r"\b(?:tok|toks|token)\b"), "tokens"),
+    (re.compile(r"\b(?:req|reqs|request)\b"), "requests"),
+    (re.compile(r"\bper (?:second|s)\b"), "s"),
+    (re.compile(r"\b(throughput|goodput) (?:tokens|requests) s$"), r"\1"),
+)
+"""Spellings of a heading's words -> the one of ``PLAIN_HEADINGS``; a throughput needs no unit."""
+
 STATISTIC_WORDS = {"avg": "mean", "average": "mean", "mean": "mean", "median": "median", "std": "std"}
 QUANTITY_WORDS = {
     "ttft": "ttft",
@@ -177,16 +146,19 @@ TIME_HEADING = re.compile(
 
 
 def column(heading: str) -> TableMetric | None:
-    """Read the heading of a table: ``Avg TTFT(s)``, ``p99_tpot_ms``, ``Gen. toks/s``, ``rps``; None when unknown.
+    """Read a heading of a table such as ``Avg TTFT(s)``, ``p99_tpot_ms``, ``Gen. toks/s`` or ``rps``; None if unknown.
 
-    A latency without a unit is unknown, and one without a statistic is taken for a mean.
+    A latency without a unit is unknown, one without a statistic a mean.
     """
     key = canonical(heading.strip().strip('"'))
     if direction(key) is not None:
         return TableMetric(key, 1.0)
     words = re.sub(r"[^a-z0-9%]+", " ", heading.lower()).strip()
-    if words in PLAIN_HEADINGS:
-        return TableMetric(PLAIN_HEADINGS[words], 1.0)
+    plain = words
+    for spelling, word in WORDS:
+        plain = spelling.sub(word, plain)
+    if plain in PLAIN_HEADINGS:
+        return TableMetric(PLAIN_HEADINGS[plain], 1.0)
     time = TIME_HEADING.fullmatch(words)
     if time is None or time.group(3) is None:
         return None

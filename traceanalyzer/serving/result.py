@@ -13,6 +13,7 @@ Concurrency = Annotated[float | None, told("Most requests in flight.", null="unl
 RequestRate = Annotated[
     float | None, told("Requests sent.", null="all at once, or unknown", unit="requests/s", heading="request rate")
 ]
+Verdict = Literal["better", "worse", "same"]
 Direction = Annotated[Literal["higher", "lower"], told("Which way is good.")]
 Comparable = Annotated[bool, told("Whether all requests succeeded and both sides had the same work at every load.")]
 Values = str | float | bool | list[str | float | bool | None]
@@ -106,7 +107,7 @@ class MetricChange(Part):
     ]
     direction: Direction
     verdict: Annotated[
-        Literal["better", "worse", "same"] | None,
+        Verdict | None,
         told("same: within noise.", null="a side is missing, or the sides did not do the same work"),
     ]
     where: Annotated[

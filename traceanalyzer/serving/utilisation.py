@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -27,97 +26,43 @@ FIGURES = (
     "pcie_both_mb_s",
     "power_w",
 )
-"""What is averaged. MB is 10^6 bytes; ``pcie_both`` where a tool reports the two directions together."""
+"""What is averaged. MB is 10^6 bytes; ``pcie_both`` where a tool reports the sum of both directions."""
 
-
-@dataclass(frozen=True)
-class LoggedFigure:
-    """What a column holds, and the factor that brings it to the figure's unit."""
-
-    figure: str
-    factor: float = 1.0
-
-
-# Headings are compared in lower case, with everything but letters and digits removed, without their unit.
-HEADINGS: dict[str, LoggedFigure] = {
-    # nvidia-smi --query-gpu
-    "utilizationgpu": LoggedFigure("gpu_percent"),
-    "utilizationmemory": LoggedFigure("memory_controller_percent"),
-    "memoryused": LoggedFigure("memory_used_mib"),
-    "memorytotal": LoggedFigure("memory_total_mib"),
-    "powerdraw": LoggedFigure("power_w"),
-    "powerdrawaverage": LoggedFigure("power_w"),
-    "powerdrawinstant": LoggedFigure("power_w"),
-    # nvidia-smi dmon: rates in MB/s, memory in MB of 2^20
-    "sm": LoggedFigure("gpu_percent"),
-    "mem": LoggedFigure("memory_controller_percent"),
-    "fb": LoggedFigure("memory_used_mib"),
-    "rxpci": LoggedFigure("pcie_rx_mb_s"),
-    "txpci": LoggedFigure("pcie_tx_mb_s"),
-    "pwr": LoggedFigure("power_w"),
-    # amd-smi monitor and metric, rocm-smi
-    "gfx": LoggedFigure("gpu_percent"),
-    "gfxutil": LoggedFigure("gpu_percent"),
-    "gfxactivity": LoggedFigure("gpu_percent"),
-    "umcactivity": LoggedFigure("memory_controller_percent"),
-    "vramused": LoggedFigure("memory_used_mib"),
-    "usedvram": LoggedFigure("memory_used_mib"),
-    "vramtotal": LoggedFigure("memory_total_mib"),
-    "totalvram": LoggedFigure("memory_total_mib"),
-    "vrampercent": LoggedFigure("memory_used_percent"),
-    "powerusage": LoggedFigure("power_w"),
-    "socketpower": LoggedFigure("power_w"),
-    "pciebw": LoggedFigure("pcie_both_mb_s", 0.125),
-    "gpuuse": LoggedFigure("gpu_percent"),
-    "gpumemoryuse": LoggedFigure("memory_controller_percent"),
-    "gpumemoryallocated": LoggedFigure("memory_used_percent"),
-    "averagegraphicspackagepower": LoggedFigure("power_w"),
-    "currentsocketgraphicspackagepower": LoggedFigure("power_w"),
-    # DCGM field names and the short headings of dcgmi dmon; profiling rates are bytes/s, device counters KB/s
-    "dcgmfidevgpuutil": LoggedFigure("gpu_percent"),
-    "gputl": LoggedFigure("gpu_percent"),
-    "dcgmfiprofgrengineactive": LoggedFigure("gpu_percent", 100.0),
-    "gract": LoggedFigure("gpu_percent", 100.0),
-    "dcgmfidevmemcopyutil": LoggedFigure("memory_controller_percent"),
-    "mcutl": LoggedFigure("memory_controller_percent"),
-    "dcgmfiprofdramactive": LoggedFigure("memory_controller_percent", 100.0),
-    "drama": LoggedFigure("memory_controller_percent", 100.0),
-    "dcgmfidevfbused": LoggedFigure("memory_used_mib"),
-    "fbusd": LoggedFigure("memory_used_mib"),
-    "dcgmfidevfbtotal": LoggedFigure("memory_total_mib"),
-    "fbttl": LoggedFigure("memory_total_mib"),
-    "dcgmfiprofpcierxbytes": LoggedFigure("pcie_rx_mb_s", 1e-6),
-    "dcgmfiprofpcietxbytes": LoggedFigure("pcie_tx_mb_s", 1e-6),
-    "pcirx": LoggedFigure("pcie_rx_mb_s", 1e-6),
-    "pcitx": LoggedFigure("pcie_tx_mb_s", 1e-6),
-    "dcgmfidevpcierxthroughput": LoggedFigure("pcie_rx_mb_s", 1e-3),
-    "dcgmfidevpcietxthroughput": LoggedFigure("pcie_tx_mb_s", 1e-3),
-    "dcgmfidevpowerusage": LoggedFigure("power_w"),
-    "power": LoggedFigure("power_w"),
+# Figure and factor to its unit -> headings in lower case, only letters and digits, without their unit. They are those
+# of nvidia-smi --query-gpu; nvidia-smi dmon (rates in MB/s, memory in MiB); amd-smi monitor and metric; rocm-smi; the
+# field names of DCGM and the short ones of dcgmi dmon (profiling rates in bytes/s, device counters in KB/s).
+SPELLINGS = {
+    ("gpu_percent", 1.0): "utilizationgpu sm gfx gfxutil gfxactivity gpuuse dcgmfidevgpuutil gputl",
+    ("gpu_percent", 100.0): "dcgmfiprofgrengineactive gract",
+    ("memory_controller_percent", 1.0): "utilizationmemory mem umcactivity gpumemoryuse dcgmfidevmemcopyutil mcutl",
+    ("memory_controller_percent", 100.0): "dcgmfiprofdramactive drama",
+    ("memory_used_mib", 1.0): "memoryused fb vramused usedvram dcgmfidevfbused fbusd",
+    ("memory_total_mib", 1.0): "memorytotal vramtotal totalvram dcgmfidevfbtotal fbttl",
+    ("memory_used_percent", 1.0): "vrampercent gpumemoryallocated",
+    ("pcie_rx_mb_s", 1.0): "rxpci",
+    ("pcie_rx_mb_s", 1e-3): "dcgmfidevpcierxthroughput",
+    ("pcie_rx_mb_s", 1e-6): "dcgmfiprofpcierxbytes pcirx",
+    ("pcie_tx_mb_s", 1.0): "txpci",
+    ("pcie_tx_mb_s", 1e-3): "dcgmfidevpcietxthroughput",
+    ("pcie_tx_mb_s", 1e-6): "dcgmfiprofpcietxbytes pcitx",
+    ("pcie_both_mb_s", 0.125): "pciebw",
+    (
+        "power_w",
+        1.0,
+    ): "powerdraw powerdrawaverage powerdrawinstant pwr powerusage socketpower power dcgmfidevpowerusage "
+    "averagegraphicspackagepower currentsocketgraphicspackagepower",
 }
+HEADINGS = {heading: meaning for meaning, headings in SPELLINGS.items() for heading in headings.split()}
 GPU_HEADINGS = ("index", "gpu", "gpuid", "gpuindex", "idx", "device", "entity", "card", "uuid", "gpuuuid", "pcibusid")
 UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
-@dataclass(frozen=True, eq=False)
-class Utilisation:
-    """A log in averages.
-
-    Attributes:
-        source: the file.
-        gpus: one row per GPU in order of id: gpu (text), samples, and the ``FIGURES`` the log has (None where not).
-    """
-
-    source: str
-    gpus: pl.DataFrame
-
-
-def read_utilisation(path: str) -> Utilisation:
-    """Average a log per GPU, over all its samples; start and stop logging with the benchmark.
+def read_utilisation(path: str, log: str) -> list[GpuUtilisation]:
+    """Return the averages of a log, named ``log``, over all its samples, one per GPU in order of id.
 
     Raises:
-        TraceError: the file cannot be read, or has no column that is known.
+        TraceError: the file cannot be read, or has no known column.
     """
     rows = [row for row in _rows(text_of(Path(path))) if row]
     heading = next((row for row in rows if _figures(row)), None)
@@ -131,12 +76,7 @@ def read_utilisation(path: str) -> Utilisation:
     samples = [sample for row in rows if (sample := _sample(heading, row)) is not None]
     if not samples:
         raise TraceError(path, "has a heading but no samples")
-    return Utilisation(path, _averages(samples))
-
-
-def gpu_rows(logs: Mapping[str, Utilisation]) -> list[GpuUtilisation]:
-    """Return the averages of logs, by name, one entry per GPU."""
-    return [row for name, one in logs.items() for row in rows_of(GpuUtilisation, one.gpus, log=name, source=one.source)]
+    return rows_of(GpuUtilisation, _averages(samples), log=log, source=path)
 
 
 def _rows(text: str) -> Iterable[list[str]]:
@@ -161,7 +101,7 @@ def _figures(row: Sequence[str]) -> list[str]:
 
 
 def _sample(heading: Sequence[str], row: Sequence[str]) -> dict[str, str | float | None] | None:
-    """Read one line by the heading; None for repeated headings, lines of units and broken lines."""
+    """Return the figures of a line; None for repeated headings, lines of units and broken lines."""
     if len(row) != len(heading) or _figures(row):
         return None
     gpu: str | None = None
@@ -174,7 +114,8 @@ def _sample(heading: Sequence[str], row: Sequence[str]) -> dict[str, str | float
         meaning = HEADINGS.get(key)
         value = None if meaning is None else _number(cell)
         if meaning is not None and value is not None:
-            figures.setdefault(meaning.figure, value * meaning.factor * _unit_factor(name, cell))
+            figure, factor = meaning
+            figures.setdefault(figure, value * factor * _unit_factor(name, cell))
     if not figures:
         return None
     return {"gpu": gpu or "all", **figures}
@@ -186,7 +127,7 @@ def _number(cell: str) -> float | None:
 
 
 def _unit_factor(heading: str, cell: str) -> float:
-    """Bring memory that a log states in GiB or bytes to MiB; other units are those of the heading table."""
+    """Return the factor to MiB of memory stated in GiB or bytes; other units are those of the headings."""
     text = f"{heading} {cell}".lower()
     if not ("mem" in text or "vram" in text or "fb" in text):
         return 1.0

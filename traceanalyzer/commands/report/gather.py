@@ -22,10 +22,10 @@ from traceanalyzer.roofline.attempt import roofline_or_reason
 from traceanalyzer.roofline.bounds import Bound, bounds_by
 from traceanalyzer.segment import Segmentation, segment
 from traceanalyzer.segment.outliers import Outlier, find_outliers
-from traceanalyzer.serving.comparison import ServingComparison
 from traceanalyzer.serving.comparison import compare as compare_serving
 from traceanalyzer.serving.grouping import RunGroup, group
 from traceanalyzer.serving.read import read
+from traceanalyzer.serving.result import ServingDocument
 from traceanalyzer.serving.series import series
 from traceanalyzer.trace import Trace, TraceSet
 
@@ -96,7 +96,7 @@ class ServingView:
     """Serving results: curves by name, and the comparison where there are two sides."""
 
     curves: Mapping[str, Sequence[RunGroup]]
-    comparison: ServingComparison | None
+    comparison: ServingDocument | None
     warnings: tuple[TraceWarning, ...]
 
 

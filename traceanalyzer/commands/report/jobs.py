@@ -18,8 +18,7 @@ from traceanalyzer.commands.report.gather import ServingView, Sides
 from traceanalyzer.commands.report.page_parts import Fact, Facts, Paragraph, Part, Section, bullets, section
 from traceanalyzer.commands.report.page_tables import Spec, table
 from traceanalyzer.problems import TraceError
-from traceanalyzer.serving.result_rows import HEADLINE, SHOW_COLUMNS, show_rows
-from traceanalyzer.serving.series import Series
+from traceanalyzer.serving.series import HEADLINE, SHOW_COLUMNS, Series, show_rows
 from traceanalyzer.wording import MINUS, duration_us, plural, signed, visible
 
 MOST_ROWS = 300
@@ -206,7 +205,7 @@ def _comparison(view: ServingView) -> Part | None:
     compared = view.comparison
     if compared is None:
         return None
-    rows = [one for one in compared.changes if one.metric in HEADLINE]
+    rows = [one for one in compared.metrics if one.metric in HEADLINE]
     specs = [
         Spec("concurrency", "text", lambda row: "any" if row.concurrency is None else f"{row.concurrency:g}"),
         Spec("metric", "text", lambda row: HEADLINE[row.metric]),

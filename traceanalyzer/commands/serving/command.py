@@ -14,7 +14,7 @@ from traceanalyzer.cli.plotting import plot_option_of
 from traceanalyzer.wording import plural
 
 if TYPE_CHECKING:
-    from traceanalyzer.serving.utilisation import Utilisation
+    from traceanalyzer.serving.result import GpuUtilisation
 
 form_options = forms_of(
     json_option,
@@ -43,12 +43,11 @@ def show(paths: tuple[str, ...], plot: Path | None, logs: tuple[str, ...], form:
     from traceanalyzer.commands.serving.plot import throughput_curves
     from traceanalyzer.serving.read import read
     from traceanalyzer.serving.result_checks import check, failed
-    from traceanalyzer.serving.result_rows import show_columns, show_rows
-    from traceanalyzer.serving.series import series
+    from traceanalyzer.serving.series import series, show_columns, show_rows
     from traceanalyzer.serving.utilisation import read_utilisation
 
     given = read(paths)
-    utilisation = {Path(log).name: read_utilisation(log) for log in logs}
+    utilisation = [row for log in logs for row in read_utilisation(log, Path(log).name)]
     warnings = [*given.warnings, *(w for result in given.results for w in check(result)), *failed(given.results)]
     show_warnings(warnings)
     listed = series(given.results)
@@ -106,13 +105,12 @@ def compare(
         raise click.UsageError(
             f"expected BEFORE and AFTER, got {plural(len(sides), 'path')}; commas join the files of one side"
         )
-    from dataclasses import replace
+    from msgspec import structs
 
     from traceanalyzer.commands.serving import view
     from traceanalyzer.commands.serving.plot import throughput_curves
     from traceanalyzer.declare import csv_columns
     from traceanalyzer.serving.comparison import compare as compare_sides
-    from traceanalyzer.serving.comparison import document
     from traceanalyzer.serving.grouping import group, select
     from traceanalyzer.serving.read import read
     from traceanalyzer.serving.result import MetricChange
@@ -121,14 +119,14 @@ def compare(
     before, after = (read(side) for side in sides)
     old = select(before.results, select_before, "--select-before")
     new = select(after.results, select_after, "--select-after")
-    comparison = compare_sides(old, new)
-    comparison = replace(comparison, warnings=(*before.warnings, *after.warnings, *comparison.warnings))
+    comparison = compare_sides(old, new, utilisation)
+    comparison = structs.replace(comparison, warnings=[*before.warnings, *after.warnings, *comparison.warnings])
     show_warnings(comparison.warnings)
     show_result(
         form,
-        document(comparison, utilisation),
-        csv=(csv_columns(MetricChange), comparison.changes),
-        render=lambda width: view.render_comparison(comparison, utilisation, width),
+        comparison,
+        csv=(csv_columns(MetricChange), comparison.metrics),
+        render=lambda width: view.render_comparison(comparison, width),
         plot=(plot, lambda: throughput_curves({"before": group(old), "after": group(new)})),
     )
 
@@ -137,12 +135,12 @@ def _compare_layouts(
     named: dict[str, str],
     reference: str | None,
     plot: Path | None,
-    utilisation: dict[str, Utilisation],
+    utilisation: list[GpuUtilisation],
     form: Form,
 ) -> None:
-    from dataclasses import replace
+    from msgspec import structs
 
-    from traceanalyzer.commands.serving import layouts_view
+    from traceanalyzer.commands.serving import view
     from traceanalyzer.commands.serving.layouts import compare_layouts
     from traceanalyzer.commands.serving.plot import throughput_curves
     from traceanalyzer.commands.serving.result import LayoutRatio
@@ -155,15 +153,15 @@ def _compare_layouts(
     if reference is not None and reference not in named:
         raise click.UsageError(f"--reference {reference} is not one of the layouts ({', '.join(named)})")
     sides = {name: read(path) for name, path in named.items()}
-    compared = compare_layouts({name: side.results for name, side in sides.items()}, reference)
+    compared = compare_layouts({name: side.results for name, side in sides.items()}, reference, utilisation)
     odd = [warning for side in sides.values() for warning in side.warnings]
-    compared = replace(compared, warnings=(*odd, *compared.warnings))
+    compared = structs.replace(compared, warnings=[*odd, *compared.warnings])
     show_warnings(compared.warnings)
     show_result(
         form,
-        layouts_view.document(compared, utilisation),
+        compared,
         csv=(csv_columns(LayoutRatio), compared.ratios),
-        render=lambda width: layouts_view.render(compared, utilisation, width),
+        render=lambda width: view.render_layouts(compared, width),
         plot=(plot, lambda: throughput_curves({name: group(side.results) for name, side in sides.items()})),
     )
 
@@ -181,11 +179,11 @@ def _named(pairs: tuple[str, ...], option: str) -> dict[str, str]:
     return named
 
 
-def _utilisation(logs: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Utilisation]:
+def _utilisation(logs: tuple[str, ...], names: tuple[str, ...]) -> list[GpuUtilisation]:
     from traceanalyzer.serving.utilisation import read_utilisation
 
     named = _named(logs, "--utilisation")
     unknown = [name for name in named if name not in names]
     if unknown:
         raise click.UsageError(f"--utilisation: {unknown[0]} is not one of {', '.join(names)}")
-    return {name: read_utilisation(path) for name, path in named.items()}
+    return [row for name, path in named.items() for row in read_utilisation(path, name)]

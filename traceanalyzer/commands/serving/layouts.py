@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
-from traceanalyzer.commands.serving.result import BestLayout, LayoutRatio, RatioAtLoad
+from traceanalyzer.commands.serving.result import BestLayout, LayoutRatio, RatioAtLoad, ServingLayoutsDocument
 from traceanalyzer.problems import TraceError, TraceWarning
 from traceanalyzer.serving.comparison import mean_of
 from traceanalyzer.serving.fairness import faults
 from traceanalyzer.serving.grouping import RunGroup, pair
 from traceanalyzer.serving.metrics import direction
+from traceanalyzer.serving.result import GpuUtilisation
 from traceanalyzer.serving.result_checks import check
 from traceanalyzer.serving.serving_result import Load, ServingResult
 
 METRICS = ("request_throughput", "output_throughput", "mean_ttft_ms", "mean_itl_ms", "mean_tpot_ms")
 
 
-@dataclass(frozen=True, eq=False)
-class ServingLayouts:
-    """Every pair of layouts, in the order given.
-
-    Attributes:
-        names: of the layouts.
-        ratios: one per pair and metric.
-        best: the layout with the most tokens/s at each load that at least two ran.
-        comparable: whether all requests succeeded and the layouts had the same work at every load compared.
-        warnings: what the reader should know before believing the ratios.
-    """
-
-    names: tuple[str, ...]
-    ratios: tuple[LayoutRatio, ...]
-    best: tuple[BestLayout, ...]
-    comparable: bool
-    warnings: tuple[TraceWarning, ...]
-
-
-def compare_layouts(layouts: Mapping[str, tuple[ServingResult, ...]], reference: str | None = None) -> ServingLayouts:
+def compare_layouts(
+    layouts: Mapping[str, tuple[ServingResult, ...]],
+    reference: str | None = None,
+    utilisation: Sequence[GpuUtilisation] = (),
+) -> ServingLayoutsDocument:
     """Compare layouts pairwise, each later one against each earlier one, or all against ``reference``.
 
     Raises:
@@ -62,7 +47,14 @@ def compare_layouts(layouts: Mapping[str, tuple[ServingResult, ...]], reference:
         ratios += _ratios(before, after, paired.pairs)
     for runs in layouts.values():
         warnings.update(dict.fromkeys(w for run in runs for w in check(run)))
-    return ServingLayouts(tuple(layouts), tuple(ratios), _best(layouts), comparable, tuple(warnings))
+    return ServingLayoutsDocument(
+        layouts=list(layouts),
+        comparable=comparable,
+        ratios=ratios,
+        best=_best(layouts),
+        utilisation=list(utilisation),
+        warnings=list(warnings),
+    )
 
 
 def _ratios(reference: str, layout: str, pairs: Sequence[tuple[RunGroup, RunGroup]]) -> list[LayoutRatio]:
@@ -90,8 +82,8 @@ def _ratios(reference: str, layout: str, pairs: Sequence[tuple[RunGroup, RunGrou
     return ratios
 
 
-def _best(layouts: Mapping[str, Sequence[ServingResult]]) -> tuple[BestLayout, ...]:
-    """Find the layout with the most output tokens/s at each load that at least two layouts ran."""
+def _best(layouts: Mapping[str, Sequence[ServingResult]]) -> list[BestLayout]:
+    """Return the layout with the most output tokens/s at each load that at least two layouts ran."""
     speeds: dict[Load, dict[str, list[float]]] = {}
     for name, runs in layouts.items():
         for run in runs:
@@ -103,4 +95,4 @@ def _best(layouts: Mapping[str, Sequence[ServingResult]]) -> tuple[BestLayout, .
         if len(means) > 1:
             name = max(means, key=means.__getitem__)
             best.append(BestLayout(**load._asdict(), layout=name, output_throughput=means[name]))
-    return tuple(best)
+    return best

@@ -1,8 +1,9 @@
-"""Serving results as JSON documents and tables: a list over loads, and a comparison of two sides."""
+"""Serving results as tables: a list over loads, a comparison of two sides, and parallel layouts side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from statistics import fmean
 from typing import Any
 
@@ -10,17 +11,21 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from traceanalyzer.commands.serving.result import ResultSeries, ServingResultsDocument
+from traceanalyzer.commands.serving.result import (
+    LayoutRatio,
+    ResultSeries,
+    ServingLayoutsDocument,
+    ServingResultsDocument,
+)
 from traceanalyzer.declare import columns
 from traceanalyzer.problems import TraceWarning
-from traceanalyzer.serving.comparison import ServingComparison, mean_of
+from traceanalyzer.serving.comparison import mean_of
 from traceanalyzer.serving.grouping import RunGroup, shown
-from traceanalyzer.serving.result import GpuUtilisation, MetricChange
+from traceanalyzer.serving.result import GpuUtilisation, MetricChange, ServingDocument
 from traceanalyzer.serving.result_checks import expected_latency
-from traceanalyzer.serving.result_rows import HEADLINE, SHOW_COLUMNS, load_result
-from traceanalyzer.serving.series import Series
+from traceanalyzer.serving.series import HEADLINE, SHOW_COLUMNS, Series, load_result
 from traceanalyzer.serving.serving_result import UNLIMITED, Load
-from traceanalyzer.serving.utilisation import FIGURES, Utilisation, gpu_rows
+from traceanalyzer.serving.utilisation import FIGURES
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import percent, plural, visible
 
@@ -32,12 +37,19 @@ OFFLINE_METRICS = (
     "tokens_per_second",
     "elapsed_time",
 )
+LAYOUT_HEADINGS = {
+    "request_throughput": "req/s",
+    "output_throughput": "tokens/s",
+    "mean_ttft_ms": "TTFT",
+    "mean_itl_ms": "ITL",
+    "mean_tpot_ms": "TPOT",
+}
 HIDDEN = frozenset({"max_concurrency", "request_rate", "burstiness"})
-"""Settings that the loads show already."""
+"""Settings that are not listed, as the loads show them."""
 
 
 def show_document(
-    listed: Sequence[Series], utilisation: Mapping[str, Utilisation], warnings: Iterable[TraceWarning]
+    listed: Sequence[Series], utilisation: list[GpuUtilisation], warnings: list[TraceWarning]
 ) -> ServingResultsDocument:
     """Return the JSON document of ``serving show``."""
     return ServingResultsDocument(
@@ -45,12 +57,12 @@ def show_document(
             ResultSeries(name=one.name, results=[load_result(one.name, point) for point in one.points])
             for one in listed
         ],
-        utilisation=gpu_rows(utilisation),
-        warnings=list(warnings),
+        utilisation=utilisation,
+        warnings=warnings,
     )
 
 
-def render_show(listed: Sequence[Series], utilisation: Mapping[str, Utilisation], width: int) -> Group:
+def render_show(listed: Sequence[Series], utilisation: Sequence[GpuUtilisation], width: int) -> Group:
     """Return a table over loads for each configuration."""
     parts: list[RenderableType] = []
     notes: dict[str, None] = {}
@@ -68,41 +80,38 @@ def render_show(listed: Sequence[Series], utilisation: Mapping[str, Utilisation]
             parts.append(table((f"bench {first.kind}", "value"), rows, name_column=None, width=width))
         parts.append(Text())
     parts += [Text(f"  {note}") for note in notes]
-    parts += render_utilisation(utilisation, width)
-    return Group(*parts)
+    return Group(*parts, *render_utilisation(utilisation, width))
 
 
-def render_comparison(comparison: ServingComparison, utilisation: Mapping[str, Utilisation], width: int) -> Group:
+def render_comparison(comparison: ServingDocument, width: int) -> Group:
     """Return whether the sides compare, what differs, and the changes; n/a where a figure is missing."""
     parts: list[RenderableType] = []
     if not comparison.comparable:
-        parts += [Text("not comparable: no verdict is given; see the warnings", style="bold"), Text()]
-    if comparison.differences:
+        parts += [Text("not comparable, so no verdicts: see the warnings", style="bold"), Text()]
+    if comparison.differing_settings:
         parts.append(Text("settings that differ", style="bold"))
-        lines = [(d.setting, _all(d.before), _all(d.after)) for d in comparison.differences]
+        lines = [(d.setting, _all(d.before), _all(d.after)) for d in comparison.differing_settings]
         parts += [table(("setting", "before", "after"), lines, name_column=None, width=width), Text()]
-    if len(comparison.pairs) > 1:
-        parts += [_changes_by_load(comparison, width), Text(), Text("  every other metric: --json or --csv")]
+    by_load: dict[str, dict[str, MetricChange]] = {}
+    for change in comparison.metrics:
+        load = RunGroup(Load(change.concurrency, change.request_rate), change.where, ()).name
+        by_load.setdefault(load, {})[change.metric] = change
+    if len(by_load) > 1:
+        parts += [_changes_by_load(by_load, width), Text(), Text("  every other metric: --json or --csv")]
     else:
         heading = ("metric", "before", "after", "change", "verdict")
-        rows = [_change_cells(change) for change in comparison.changes]
+        rows = [_change_cells(change) for change in comparison.metrics]
         parts += [table(heading, rows, name_column=None, width=width), Text()]
-    parts += [Text(f"  {comparison.method}"), *render_utilisation(utilisation, width)]
+    parts += [Text(f"  {comparison.method}"), *render_utilisation(comparison.utilisation, width)]
     return Group(*parts)
 
 
-def _changes_by_load(comparison: ServingComparison, width: int) -> Table:
-    """One row per load: tokens/s before and after, then the change of each headline metric."""
-    metrics = [m for m in HEADLINE if any(c.metric == m and c.change_percent is not None for c in comparison.changes)]
-    by_load: dict[tuple[Load, tuple[tuple[str, Any], ...]], dict[str, MetricChange]] = {}
-    for change in comparison.changes:
-        load = Load(change.concurrency, change.request_rate)
-        by_load.setdefault((load, tuple(change.where.items())), {})[change.metric] = change
+def _changes_by_load(by_load: Mapping[str, Mapping[str, MetricChange]], width: int) -> Table:
+    """Return a row per load: tokens/s before and after, then the change of each headline metric."""
+    known = {metric for changes in by_load.values() for metric, c in changes.items() if c.change_percent is not None}
+    metrics = [metric for metric in HEADLINE if metric in known]
     heading = ("load", "tok/s before", "after", *(HEADLINE[metric] for metric in metrics))
-    rows = [
-        (RunGroup(load, dict(where), ()).name, *_load_cells(changes, metrics))
-        for (load, where), changes in by_load.items()
-    ]
+    rows = [(load, *_load_cells(changes, metrics)) for load, changes in by_load.items()]
     return table(heading, rows, name_column=None, width=width, spare=range(len(heading) - 1, 3, -1))
 
 
@@ -131,7 +140,7 @@ def _share(change: MetricChange) -> str:
 
 
 def _load_table(one: Series, width: int, notes: dict[str, None]) -> Table:
-    """One row per load; ``notes`` gets what explains a cell."""
+    """Return a row per load; what explains a cell is added to ``notes``."""
     repeated = any(len(point.results) > 1 for point in one.points)
     rows = []
     for point in one.points:
@@ -156,7 +165,7 @@ def _cell(point: RunGroup, metric: str, notes: dict[str, None]) -> str:
 
 
 def _success(point: RunGroup) -> str:
-    """Share of requests that succeeded, over all runs; n/a where one does not tell."""
+    """Return the share of successful requests over all runs; n/a if one does not tell."""
     runs = point.results
     counted = [(r.completed, r.completed + r.failed) for r in runs if r.completed is not None and r.failed is not None]
     if len(counted) == len(runs) and any(sent for _, sent in counted):
@@ -178,19 +187,56 @@ def _settings_line(one: Series) -> str:
     return ", ".join(f"{key} = {shown(value)}" for key, value in settings.items() if key not in HIDDEN)
 
 
-def render_utilisation(utilisation: Mapping[str, Utilisation], width: int) -> list[RenderableType]:
+def render_layouts(compared: ServingLayoutsDocument, width: int) -> Group:
+    """Return a row per pair of layouts with ranges over the loads: throughput as a factor, latency as a change."""
+    by_pair: dict[tuple[str, str], dict[str, LayoutRatio]] = {}
+    for ratio in compared.ratios:
+        by_pair.setdefault((ratio.layout, ratio.reference), {})[ratio.metric] = ratio
+    metrics = [metric for metric in LAYOUT_HEADINGS if any(metric in ratios for ratios in by_pair.values())]
+    rows = [
+        (
+            f"{layout} over {reference}",
+            *(_ratio_range(ratios.get(metric)) for metric in metrics),
+            str(max(ratio.loads for ratio in ratios.values())),
+        )
+        for (layout, reference), ratios in by_pair.items()
+    ]
+    heading = ("layouts", *(LAYOUT_HEADINGS[metric] for metric in metrics), "loads")
+    parts: list[RenderableType] = [table(heading, rows, name_column=None, width=width), Text()]
+    if not compared.comparable:
+        parts.append(Text("not comparable: see the warnings", style="bold"))
+    best_at: dict[str, list[str]] = {}
+    for best in compared.best:
+        load = RunGroup(Load(best.concurrency, best.request_rate), {}, ()).name
+        best_at.setdefault(best.layout, []).append(load)
+    for name, loads in best_at.items():
+        parts.append(Text(f"  most tokens/s: {visible(name)} at {plural(len(loads), 'load')} ({', '.join(loads)})"))
+    return Group(*parts, *render_utilisation(compared.utilisation, width))
+
+
+def _ratio_range(ratio: LayoutRatio | None) -> str:
+    if ratio is None:
+        return "n/a"
+    if ratio.direction == "higher":
+        return f"x {ratio.ratio_low:.2f} to {ratio.ratio_high:.2f}"
+    return f"{(ratio.ratio_low - 1) * 100:+.0f} to {(ratio.ratio_high - 1) * 100:+.0f} %"
+
+
+def render_utilisation(utilisation: Sequence[GpuUtilisation], width: int) -> list[RenderableType]:
     """Return a table of averages for each log."""
-    headings = {column.name: column.heading for column in columns(GpuUtilisation)}
+    declared = {column.name: column.heading for column in columns(GpuUtilisation)}
     parts: list[RenderableType] = []
-    for name, log in utilisation.items():
-        known = [figure for figure in FIGURES if log.gpus[figure].drop_nulls().len()]
+    for log, gpus in groupby(utilisation, key=lambda one: one.log):
+        own = list(gpus)
+        known = [figure for figure in FIGURES if any(getattr(one, figure) is not None for one in own)]
+        figures = [[getattr(one, figure) for figure in known] for one in own]
         rows = [
-            (row["gpu"], f"{row['samples']:,}", *("n/a" if row[f] is None else f"{row[f]:,.1f}" for f in known))
-            for row in log.gpus.iter_rows(named=True)
+            (one.gpu, f"{one.samples:,}", *("n/a" if value is None else f"{value:,.1f}" for value in values))
+            for one, values in zip(own, figures, strict=True)
         ]
-        parts += [Text(), Text(f"utilisation, {visible(name)}: mean of all samples", style="bold")]
-        shown_columns = [headings[figure] for figure in ("gpu", "samples", *known)]
-        parts.append(table(shown_columns, rows, name_column=None, width=width))
+        headings = [declared[name] for name in ("gpu", "samples", *known)]
+        parts += [Text(), Text(f"utilisation, {visible(log)}: mean of all samples", style="bold")]
+        parts.append(table(headings, rows, name_column=None, width=width))
     return parts
 
 
@@ -201,14 +247,15 @@ def _value(mean: float | None, half_width: float | None) -> str:
 
 
 def _figure(value: float) -> str:
-    """Four significant digits, no exponent below a million."""
+    """Return four significant digits without an exponent."""
     if value == 0 or abs(value) >= 1000:
         return f"{value:,.0f}"
     decimals = 1 if abs(value) >= 100 else 2 if abs(value) >= 10 else 3
     return f"{value:.{decimals}f}"
 
 
-def _all(values: tuple[Any, ...]) -> str:
+def _all(value: Any) -> str:
+    values = value if isinstance(value, list) else [value]
     if len(values) > 4:
-        return f"{', '.join(shown(v) for v in values[:3])} and {plural(len(values) - 3, 'more value')}"
-    return ", ".join(shown(value) for value in values)
+        return f"{', '.join(shown(one) for one in values[:3])} and {plural(len(values) - 3, 'more value')}"
+    return ", ".join(map(shown, values))

@@ -19,8 +19,7 @@ from traceanalyzer.commands.tune.verify.result import (
 )
 from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.names import short_name
-from traceanalyzer.serving import ServingComparison
-from traceanalyzer.serving.comparison import document as serving_document
+from traceanalyzer.serving.result import ServingDocument
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import duration, us, visible
 
@@ -38,7 +37,7 @@ VERDICTS = {
 }
 
 
-def document(outcome: TileOutcome | None, serving: ServingComparison | None) -> TuneOutcomeDocument:
+def document(outcome: TileOutcome | None, serving: ServingDocument | None) -> TuneOutcomeDocument:
     """Return the JSON document of ``tune verify`` without a kernel.
 
     Args:
@@ -47,7 +46,7 @@ def document(outcome: TileOutcome | None, serving: ServingComparison | None) -> 
     """
     return TuneOutcomeDocument(
         traces=_traces(outcome) if outcome else None,
-        serving=serving_document(serving, {}) if serving else None,
+        serving=serving,
         tpot=_tpot(outcome, serving),
     )
 
@@ -76,21 +75,21 @@ def _change(one: TimeChange) -> float | None:
     return one.delta_ns / one.before_ns * 100 if one.before_ns else None
 
 
-def _tpot(outcome: TileOutcome | None, serving: ServingComparison | None) -> TpotChange:
+def _tpot(outcome: TileOutcome | None, serving: ServingDocument | None) -> TpotChange:
     """Change of TPOT in percent by the traces, and as the benchmark measured it at every load."""
     traced = _change(outcome.period) if outcome and outcome.tpot and outcome.period else None
-    rows = [change for change in serving.changes if change.metric == TPOT] if serving else []
+    rows = [change for change in serving.metrics if change.metric == TPOT] if serving else []
     return TpotChange(traces_change_percent=traced, serving=[part_of(TpotAtLoad, row) for row in rows])
 
 
-def render(outcome: TileOutcome | None, serving: ServingComparison | None, width: int) -> Group:
+def render(outcome: TileOutcome | None, serving: ServingDocument | None, width: int) -> Group:
     """Return what changed for people."""
     parts: list[Any] = _render_traces(outcome, width) if outcome else []
     if serving:
         from traceanalyzer.commands.serving.view import render_comparison
 
         parts += [Text()] if parts else []
-        parts += [Text("Serving", style="bold"), render_comparison(serving, {}, width)]
+        parts += [Text("Serving", style="bold"), render_comparison(serving, width)]
     return Group(*parts)
 
 
