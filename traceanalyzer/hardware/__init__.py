@@ -1,7 +1,6 @@
 """GPUs: their limits with sources, and which one a trace ran on."""
 
-from traceanalyzer.hardware.errors import HardwareError
-from traceanalyzer.hardware.gpus import DTYPES, Gpu, known_gpus
+from traceanalyzer.hardware.gpus import DTYPES, Gpu, HardwareError, known_gpus
 from traceanalyzer.hardware.lookup import find_gpu, read_gpus
 from traceanalyzer.hardware.recognise_gpu import DeviceName, recognise
 from traceanalyzer.hardware.roofs import SHORTEST_KERNEL_NS, Roofs, roofs

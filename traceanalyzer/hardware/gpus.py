@@ -11,6 +11,11 @@ import msgspec
 
 from traceanalyzer.declare import Part, told
 
+
+class HardwareError(ValueError):
+    """A GPU is unknown or badly described; one line that says what to give instead."""
+
+
 CONFIDENCE = {
     "A": "vendor figures, or two sources that agree",
     "B": "one second-hand source",

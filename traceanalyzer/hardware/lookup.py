@@ -1,41 +1,48 @@
-"""A GPU by the name a person gives it, and GPUs that a user describes in a TOML file."""
+"""A GPU by the name that a person gives it, and GPUs that a user describes in a TOML file."""
 
 from __future__ import annotations
 
 import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
-from traceanalyzer.hardware.errors import HardwareError
-from traceanalyzer.hardware.gpus import DTYPES, Gpu, known_gpus
+from traceanalyzer.hardware.gpus import DTYPES, Gpu, HardwareError, known_gpus
 
 BRAND_WORDS = frozenset({"nvidia", "amd", "instinct", "geforce", "tesla", "generation", "edition", "graphics"})
 MAX_FILE_BYTES = 1024 * 1024
+Words = tuple[str, ...]
+FITS: tuple[Callable[[Words, Words], bool], ...] = (
+    lambda wanted, own: wanted == own,
+    lambda wanted, own: set(wanted) <= set(own),
+    lambda wanted, own: "".join(wanted) in "".join(own),
+)
+"""Whether a GPU has a name, strictest first: the same words, all of its words, its letters."""
 
 
 def find_gpu(name: str, gpus: Sequence[Gpu] | None = None) -> Gpu:
     """Return the GPU of this name.
 
-    Case, punctuation and brand words do not matter. A part of a name is enough where only one GPU has it.
+    Case, punctuation and brand words do not matter; part of a name is enough if it fits only one GPU.
 
     Args:
-        name: the product's name, or that of the driver.
-        gpus: GPUs to choose from, the first of equal names winning; the built-in table by default.
+        name: of the product, or as the driver reports it.
+        gpus: GPUs to choose from, of equal names the first; the built-in table by default.
 
     Raises:
-        HardwareError: there is none, or several; the message names the likely ones.
+        HardwareError: there is none, or several; the message names likely ones.
     """
     table = known_gpus() if gpus is None else gpus
     wanted = words(name)
     if not wanted:
         raise HardwareError("a GPU needs a name; `traceanalyzer gpus` lists those known")
-    for fits in (_equal, _contains, _spelled):
+    for fits in FITS:
         fitting = [gpu for gpu in table if any(fits(wanted, words(own)) for own in (gpu.name, *gpu.device_names))]
         distinct = list({gpu.name: gpu for gpu in reversed(fitting)}.values())
         if len(distinct) == 1:
@@ -43,27 +50,15 @@ def find_gpu(name: str, gpus: Sequence[Gpu] | None = None) -> Gpu:
         if distinct:
             listed = ", ".join(gpu.name for gpu in reversed(distinct))
             raise HardwareError(f"GPU {name[:60]!r} fits several: {listed}; name one")
-    raise HardwareError(f"GPU {name[:60]!r} is not known; {_near(wanted, table)}")
+    raise HardwareError(f"GPU {name[:60]!r} is unknown; {_near(wanted, table)}")
 
 
-def words(name: str) -> tuple[str, ...]:
-    """Return a name's words in lower case, brand words left out."""
+def words(name: str) -> Words:
+    """Return a name's words in lower case, without brand words."""
     return tuple(word for word in re.findall(r"[a-z0-9]+", name.lower()) if word not in BRAND_WORDS)
 
 
-def _equal(wanted: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    return wanted == own
-
-
-def _contains(wanted: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    return set(wanted) <= set(own)
-
-
-def _spelled(wanted: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    return "".join(wanted) in "".join(own)
-
-
-def _near(wanted: tuple[str, ...], table: Sequence[Gpu]) -> str:
+def _near(wanted: Words, table: Sequence[Gpu]) -> str:
     spelled = {"".join(words(own)): gpu.name for gpu in table for own in (gpu.name, *gpu.device_names)}
     matches = difflib.get_close_matches("".join(wanted), list(spelled), n=4, cutoff=0.5)
     near = ", ".join(dict.fromkeys(spelled[match] for match in matches))
@@ -103,7 +98,7 @@ def read_gpus(path: str | Path) -> tuple[Gpu, ...]:
 
 
 def _toml(text: str) -> dict[str, Any]:
-    """Parse TOML: the standard library knows it since Python 3.11, before that the package tomli."""
+    """Parse TOML with the standard library, before Python 3.11 with the package tomli."""
     try:
         parser = import_module("tomllib")
     except ModuleNotFoundError:
@@ -115,62 +110,41 @@ def _toml(text: str) -> dict[str, Any]:
     return document
 
 
-TEXTS = frozenset({"name", "vendor", "architecture", "compute_capability", "target", "link", "pcie", "source", "note"})
-COUNTS = frozenset({"warp_size", "compute_units"})
-KEYS = frozenset(Gpu.__struct_fields__) - {"confidence"}
-
-
 def _described(entry: Mapping[str, Any], file_name: str) -> Gpu:
-    name = entry.get("name")
+    name, like = entry.get("name"), entry.get("like")
     if not isinstance(name, str) or not name.strip():
         raise HardwareError("a [[gpu]] lacks its name")
-    unknown = sorted(set(entry) - KEYS - {"like"})
+    given = {key: value for key, value in entry.items() if key != "like"}
+    keys = frozenset(Gpu.__struct_fields__) - {"confidence"}
+    unknown = sorted(given.keys() - keys)
     if unknown:
-        raise HardwareError(f"{name}: {unknown[0]} is not a key of a GPU; keys are {', '.join(sorted(KEYS))} and like")
-    given = {key: _value(name, key, value) for key, value in entry.items() if key != "like"}
-    like = entry.get("like")
-    base = _blank(name) if like is None else find_gpu(str(like))
+        raise HardwareError(f"{name}: {unknown[0]} is not a key of a GPU; keys are {', '.join(sorted(keys))} and like")
     for key in ("bandwidth_gbps", "peak_tflops"):
         if like is None and key not in given:
             raise HardwareError(f"{name}: lacks {key} (or like, the name of a known GPU)")
-    origin = f"{file_name}" + (f", else as {base.name}: {base.source}" if like is not None else "")
-    peaks = {**base.peak_tflops, **given.pop("peak_tflops", {})}
-    if not {"bandwidth_gbps", "measured_bandwidth_gbps"}.isdisjoint(given) or like is None:
-        given.setdefault("measured_bandwidth_gbps", None)
-    names = {"device_names": (), "source": origin, "confidence": "user", **given}
-    return structs.replace(base, **{**names, "peak_tflops": peaks})
+    peaks = given.pop("peak_tflops", {})
+    _refuse_absurd(name, given, peaks)
+    made: dict[str, Any] = dict.fromkeys(Gpu.__struct_fields__)
+    made |= {"peak_tflops": {}, "source": file_name}
+    if like is not None:
+        base = find_gpu(str(like))
+        made = structs.asdict(base) | {"source": f"{file_name}, else as {base.name}: {base.source}"}
+    if not {"bandwidth_gbps", "measured_bandwidth_gbps"}.isdisjoint(given):
+        made["measured_bandwidth_gbps"] = None
+    made |= {"device_names": (), "confidence": "user", **given, "peak_tflops": {**made["peak_tflops"], **peaks}}
+    try:
+        return msgspec.convert(made, Gpu)
+    except msgspec.ValidationError as error:
+        raise HardwareError(f"{name}: {error}") from error
 
 
-def _blank(name: str) -> Gpu:
-    empty: dict[str, Any] = dict.fromkeys(Gpu.__struct_fields__)
-    return Gpu(**{**empty, "name": name, "bandwidth_gbps": 0.0, "peak_tflops": {}, "device_names": ()})
-
-
-def _value(name: str, key: str, value: Any) -> Any:
-    if key in TEXTS:
-        if not isinstance(value, str):
-            raise HardwareError(f"{name}: {key} must be text")
-        return value
-    if key == "device_names":
-        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-            raise HardwareError(f"{name}: device_names must be a list of texts")
-        return tuple(value)
-    if key == "peak_tflops":
-        return _peaks(name, value)
-    number = _positive(name, key, value)
-    return int(number) if key in COUNTS else number
-
-
-def _peaks(name: str, value: Any) -> dict[str, float]:
-    if not isinstance(value, Mapping) or not value:
+def _refuse_absurd(name: str, given: Mapping[str, Any], peaks: Any) -> None:
+    """Raise HardwareError for peaks that are no table by data type, and for numbers that are not above 0."""
+    if not isinstance(peaks, Mapping):
         raise HardwareError(f"{name}: peak_tflops must be a table, such as {{ bf16 = 989.4 }}")
-    unknown = sorted(set(value) - set(DTYPES))
+    unknown = sorted(set(peaks) - set(DTYPES))
     if unknown:
         raise HardwareError(f"{name}: {unknown[0]} is not a data type of peak_tflops; types are {', '.join(DTYPES)}")
-    return {dtype: _positive(name, f"peak_tflops.{dtype}", peak) for dtype, peak in value.items()}
-
-
-def _positive(name: str, key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise HardwareError(f"{name}: {key} must be a number above 0, not {value!r}")
-    return float(value)
+    for key, value in {**given, **{f"peak_tflops.{dtype}": peak for dtype, peak in peaks.items()}}.items():
+        if isinstance(value, int | float) and not 0 < value < math.inf:
+            raise HardwareError(f"{name}: {key} must be a number above 0, not {value!r}")

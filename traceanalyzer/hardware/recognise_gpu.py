@@ -17,7 +17,8 @@ GENERIC_NAMES = frozenset({"", "amd radeon graphics", "amd radeon(tm) graphics",
 """Names that drivers give to many different GPUs, in lower case."""
 
 MEMORY_SHARE = (0.85, 1.09)
-"""Reported bytes over nominal decimal GB: part is reserved, and nominal sizes may mean GiB (1.074 GB)."""
+"""Reported bytes over nominal decimal GB: part is reserved, and nominal sizes may mean GiB (1.074 GB). Chosen, not
+fitted."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,7 @@ def recognise(device_properties: Sequence[dict[str, Any]], device: int | None) -
 
     Args:
         device_properties: the trace's ``deviceProperties``.
-        device: the device id of its kernels; ids that the properties lack are taken for the one model listed,
-            if it is only one.
+        device: the device id of its kernels; an id that the properties lack is the model listed, if there is only one.
     """
     if device is None:
         return DeviceName(None, None, None)
@@ -71,7 +71,7 @@ def _by_name(name: str) -> Gpu | None:
 
 
 def _by_part_of_name(name: str, properties: dict[str, Any]) -> Gpu | None:
-    """Take ``AMD Instinct MI300X VF`` for an MI300X, but only if its size says so too."""
+    """Recognise ``AMD Instinct MI300X VF`` as an MI300X, but only if its size agrees."""
     told = set(words(name))
     return _only(gpu for gpu in known_gpus() if set(words(gpu.name)) <= told and _matches(gpu, properties))
 

@@ -1,22 +1,21 @@
-"""The two roofs of a GPU: the dense peak of its data sheet, and what matrix products and copies have reached."""
+"""The two roofs of a GPU: the dense peaks of its data sheet, and what GEMMs and copies have achieved."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
 
-from traceanalyzer.hardware.errors import HardwareError
-from traceanalyzer.hardware.gpus import Gpu, known_gpus
+from traceanalyzer.hardware.gpus import Gpu, HardwareError, known_gpus
 
 MEMORY_SHARE = 0.80
-"""Default share of peak bandwidth that is achievable: lm_head of a decode step on MI300X reached 79.9 %; expert
-weights on L40S 76 % (aiconfigurator); a copy on Radeon 8060S 83 %."""
+"""Default achievable share of peak bandwidth: lm_head of a decode step on MI300X reached 79.9 %, expert weights on L40S
+76 % (aiconfigurator), a copy on Radeon 8060S 83 %."""
 
 COMPUTE_SHARE = 0.70
 """Default share of the peak for a vendor without a measurement in the table; chosen, not fitted."""
 
 SHORTEST_KERNEL_NS = 4_400
-"""Time of a kernel that does next to nothing: seen on MI300X, where launches come from a graph."""
+"""Time of a kernel with almost no work in a trace of an MI300X, launched from a graph."""
 
 STAND_INS = {
     "fp4": ("bf16", "fp16"),
@@ -26,8 +25,8 @@ STAND_INS = {
     "fp16": ("bf16",),
     "tf32": ("fp32",),
 }
-"""Data type -> those that a GPU without it computes in, in order: narrower operands are widened before the product, fp4
-past fp8, as engines do with the 16-bit activations that they then keep."""
+"""Data type -> types that a GPU without it computes in, best first: operands are widened before the GEMM, fp4 past fp8,
+as engines then keep 16-bit activations."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Roofs:
         dtype: the data type asked for.
         computed_in: the one whose peak counts, where the GPU lacks it.
         peak_tflops: dense peak, 10^12 operations/s.
-        achievable_tflops: what the best matrix products reach.
+        achievable_tflops: what the best GEMMs reach.
         bandwidth_gbps: peak memory bandwidth, GB/s.
         achievable_gbps: what the best kernels reach.
         notes: where the achievable figures come from.
@@ -67,10 +66,12 @@ def roofs(gpu: Gpu, dtype: str) -> Roofs:
     computed_in = next((known for known in (dtype, *STAND_INS.get(dtype, ())) if known in gpu.peak_tflops), None)
     if computed_in is None:
         known = ", ".join(gpu.peak_tflops) or "none"
-        raise HardwareError(f"no peak of {dtype} is known for {gpu.name} (known: {known})")
+        raise HardwareError(f"no peak of {dtype} is known for {gpu.name} (known peaks: {known})")
     share, compute_note = _compute_share(gpu)
     gbps, memory_note = _achievable_gbps(gpu)
-    stands_in = () if computed_in == dtype else (f"{gpu.name} has no {dtype} peak: held to that of {computed_in}",)
+    stands_in = (
+        () if computed_in == dtype else (f"{gpu.name} has no {dtype} peak: compared with that of {computed_in}",)
+    )
     peak = gpu.peak_tflops[computed_in]
     return Roofs(
         dtype=dtype,
@@ -86,8 +87,11 @@ def roofs(gpu: Gpu, dtype: str) -> Roofs:
 def _compute_share(gpu: Gpu) -> tuple[float, str]:
     own = measured_share(gpu)
     if own is not None:
-        how = f"bf16 was measured at {gpu.measured_bf16_tflops:g} TFLOP/s on {gpu.name}"
-        return own, f"achievable arithmetic: {own:.0%} of the peak ({how}; other types are given the same share)"
+        how = f"{gpu.measured_bf16_tflops:g} TFLOP/s measured in bf16 on {gpu.name}"
+        return (
+            own,
+            f"achievable arithmetic: {own:.0%} of the peak ({how}; other types are assumed to reach the same share)",
+        )
     others = [share for row in known_gpus() if row.vendor == gpu.vendor and (share := measured_share(row)) is not None]
     if others:
         share = median(others)
@@ -96,7 +100,7 @@ def _compute_share(gpu: Gpu) -> tuple[float, str]:
 
 
 def measured_share(gpu: Gpu) -> float | None:
-    """Return the share of its bf16 peak that somebody measured on a GPU; ``None`` where nobody did."""
+    """Return the measured share of a GPU's bf16 peak; ``None`` without a measurement."""
     peak = gpu.peak_tflops.get("bf16")
     return gpu.measured_bf16_tflops / peak if gpu.measured_bf16_tflops is not None and peak else None
 
