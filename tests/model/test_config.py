@@ -128,7 +128,7 @@ def test_hybrid_models_are_recognised() -> None:
 def test_recurrent_layers_of_unknown_size_leave_the_count_unknown() -> None:
     architecture = model(layer_types=["linear_attention"] * 3 + ["full_attention"])
     assert parameters(architecture).total is None
-    assert any("sizes" in note for note in architecture.notes)
+    assert any("unknown size" in note for note in architecture.notes)
 
 
 def test_attention_of_an_unknown_kind_is_said_and_left_unknown() -> None:

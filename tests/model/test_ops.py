@@ -30,8 +30,9 @@ from traceanalyzer.model import (
     total,
     with_formats,
 )
+from traceanalyzer.model.model_step import Step, stage_starts
 from traceanalyzer.model.op import ROLES
-from traceanalyzer.model.ops import ops_by_layers, stage_starts
+from traceanalyzer.model.ops import ops_by_layers
 
 LLAMA = "Llama-3.1-8B"
 V3 = "DeepSeek-V3"
@@ -263,7 +264,7 @@ def test_a_parallel_block_has_one_norm_and_one_all_reduce() -> None:
 
 @given(st.integers(1, 300), st.integers(0, 2000), st.sampled_from([LLAMA, "gpt-oss-20b", V3]))
 def test_more_tokens_never_need_less(tokens: int, past: int, name: str) -> None:
-    steps = [counted_ops(named(name), from_lengths([(1, past + 1)] * n)) for n in (tokens, tokens + 1)]
+    steps = [counted_ops(Step(named(name), from_lengths([(1, past + 1)] * n))) for n in (tokens, tokens + 1)]
     flops = [sum((op.flops or 0) * count for op, count in step) for step in steps]
     sizes = [sum((op.bytes or 0) * count for op, count in step) for step in steps]
     assert flops[1] > flops[0]
@@ -285,7 +286,7 @@ def test_the_real_marker_gives_the_sliding_layers_their_window() -> None:
 ])  # fmt: skip
 def test_counted_ops_are_the_same_ops(name: str, layout: Parallel, stage: int | None) -> None:
     listed = ops(named(name), decode_step(8, 8000), layout, stage=stage)
-    counted = counted_ops(named(name), decode_step(8, 8000), layout, stage=stage)
+    counted = counted_ops(Step(named(name), decode_step(8, 8000), layout, stage=stage))
     assert sum(count for _, count in counted) == len(listed)
     bytes_counted = sum((op.bytes or 0) * count for op, count in counted)
     assert bytes_counted == pytest.approx(total(listed).bytes)
@@ -302,6 +303,6 @@ def test_a_stage_that_does_not_exist_is_refused() -> None:
 def test_ops_by_layers_are_those_of_every_layer(name: str, stage: int | None) -> None:
     model, parallel = named(name), Parallel(pp=2)
     every = ops(model, decode_step(4, 4096), parallel, stage=stage)
-    by_layers = ops_by_layers(model, decode_step(4, 4096), parallel, stage=stage)
+    by_layers = ops_by_layers(Step(model, decode_step(4, 4096), parallel, stage=stage))
     spread = [replace(op, layer=layer) for op, layers in by_layers for layer in layers or (None,)]
     assert Counter(replace(op, kind=None) for op in every) == Counter(spread)

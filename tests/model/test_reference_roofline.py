@@ -12,6 +12,7 @@ from traceanalyzer.model import (
     FORMATS,
     Execution,
     Op,
+    Step,
     Workload,
     counted_ops,
     decode_step,
@@ -120,7 +121,7 @@ def compute_share(workload: Workload, kv: str) -> float:
     gpu = find_gpu("MI300X")
     model = with_formats(named("Llama-2-70B"), weights=FORMATS["fp8"], kv=FORMATS[kv])
     bound, summed = 0.0, 0.0
-    for op, count in counted_ops(model, workload):
+    for op, count in counted_ops(Step(model, workload)):
         if op.role in ("quantize", "sampler"):
             continue
         peak = gpu.peak_tflops[op.dtype]

@@ -145,7 +145,7 @@ def test_types_that_a_gpu_lacks_have_the_achievable_roof_of_those_it_computes_in
 
 def test_a_peak_that_stands_in_for_another_is_told() -> None:
     ceilings = default_ceilings(find_gpu("A100 SXM4 80GB"))
-    assert "held to that of bf16" in (ceilings.stand_in("fp8") or "")
+    assert "compared with that of bf16" in (ceilings.stand_in("fp8") or "")
     assert ceilings.stand_in("bf16") is None
     assert ceilings.stand_in("int64") is None
 

@@ -50,7 +50,7 @@ def find_gpu(name: str, gpus: Sequence[Gpu] | None = None) -> Gpu:
         if distinct:
             listed = ", ".join(gpu.name for gpu in reversed(distinct))
             raise HardwareError(f"GPU {name[:60]!r} fits several: {listed}; name one")
-    raise HardwareError(f"GPU {name[:60]!r} is unknown; {_near(wanted, table)}")
+    raise HardwareError(f"GPU {name[:60]!r} is not known; {_near(wanted, table)}")
 
 
 def words(name: str) -> Words:

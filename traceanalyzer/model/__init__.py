@@ -5,7 +5,7 @@ from traceanalyzer.model.config import architecture_of, read_config
 from traceanalyzer.model.expert_routing import ExpertRouting, expected_distinct
 from traceanalyzer.model.formats import FORMATS, Format, format_named
 from traceanalyzer.model.known import known_names, load, named
-from traceanalyzer.model.model_step import Execution
+from traceanalyzer.model.model_step import Execution, Step
 from traceanalyzer.model.op import Op, gemm, total
 from traceanalyzer.model.ops import counted_ops, ops, rope_table_cast
 from traceanalyzer.model.parameters import kv_bytes, kv_bytes_per_token, parameters, state_bytes
@@ -24,6 +24,7 @@ __all__ = [
     "ModelError",
     "Op",
     "Parallel",
+    "Step",
     "TraceFacts",
     "Workload",
     "architecture_of",

@@ -15,7 +15,7 @@ RECURRENT = ("mamba", "linear")
 
 
 class ModelError(ValueError):
-    """A model cannot be described: a key is missing or absurd, or a name is unknown. One line, naming which."""
+    """A model cannot be described: one line that names the missing or absurd key, or the unknown name."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Layer:
     """One transformer block.
 
     Attributes:
-        attention: ``full``, ``sliding``, ``chunked``, ``mla``, ``mamba``, ``linear``, ``other`` for a kind that is not
-            known, or None for a block without.
-        window: tokens that a query sees at most (sliding) or the length of a chunk (chunked); None without limit.
-        ffn: ``dense``, ``moe``, or None for a block without.
+        attention: ``full``, ``sliding``, ``chunked``, ``mla``, ``mamba``, ``linear``, ``other`` for an unknown kind, or
+            None for a block without attention.
+        window: most tokens that a query sees (sliding) or the length of a chunk (chunked); None without limit.
+        ffn: ``dense``, ``moe``, or None for a block without an FFN.
         ffn_size: width of the dense FFN; None without one.
-        rope: whether queries and keys are rotated.
+        rope: whether RoPE rotates queries and keys.
     """
 
     attention: str | None
@@ -49,15 +49,15 @@ class Moe:
 
     Attributes:
         experts: routed experts of a layer.
-        top_k: experts that a token is sent to.
+        top_k: experts per token.
         expert_size: width of one routed expert's FFN.
-        shared_experts: experts that every token passes through.
-        shared_size: their widths together.
-        shared_gate: whether a one-column gate weighs their output.
+        shared_experts: experts that compute every token.
+        shared_size: their total width.
+        shared_gate: whether a one-column gate scales their output.
         router_bias: whether the router adds a bias to an expert's score.
         expert_bias: whether the experts' projections have biases.
-        fused_activation: whether the engine is known to apply the activation inside the gate_up kernel.
-        routing_kernels: passes over the (token, expert) scores that the usual engine makes; None where unknown.
+        fused_activation: whether the usual engine applies the activation inside the gate_up kernel.
+        routing_kernels: passes of the usual engine over the (token, expert) scores; None where unknown.
     """
 
     experts: int
@@ -89,12 +89,12 @@ class Mixer:
 
     Attributes:
         kind: ``mamba``, ``mamba2`` or ``gated_delta``.
-        inputs: width that the input projections produce from ``hidden``, together.
+        inputs: total width of the input projections of ``hidden``.
         inner: width of the output projection's input.
         conv_channels: channels of the short convolution.
         conv_width: its taps.
         state: values of the recurrent state of one sequence.
-        other_parameters: weights beside input and output projection, the convolution included.
+        other_parameters: weights other than input and output projections, the convolution included.
     """
 
     kind: str
@@ -125,11 +125,42 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Architecture:
+class Conventions:
+    """What all models of a family have in common, unless their configs differ.
+
+    Attributes:
+        tied: whether lm_head is the embedding.
+        gated: whether an FFN has a gate beside its up projection.
+        qkv_bias: whether the QKV projection has a bias.
+        o_bias: whether the output projection has a bias.
+        mlp_bias: whether the dense FFN's projections have biases.
+        sinks: whether each head has a learned attention sink.
+        qk_norm: size of the norms of queries and keys: ``head``, ``all`` (over all heads), or None without weights.
+        norms_after: whether a norm also follows each part of a block (Gemma).
+        norm_bias: whether norms have a bias (LayerNorm).
+        parallel_block: whether attention and FFN share one norm and their outputs are added.
+        attention_gate: whether a projection as wide as the queries gates attention's output.
+    """
+
+    tied: bool = False
+    gated: bool = True
+    qkv_bias: bool = False
+    o_bias: bool = False
+    mlp_bias: bool = False
+    sinks: bool = False
+    qk_norm: str | None = None
+    norms_after: bool = False
+    norm_bias: bool = False
+    parallel_block: bool = False
+    attention_gate: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture(Conventions):
     """An LLM's architecture.
 
     Attributes:
-        name: as the user or the table calls it.
+        name: as the user or the table of known models calls it.
         model_type: the ``model_type`` of its config.json.
         layers: its blocks, in order.
         hidden: width of the residual stream, d.
@@ -137,18 +168,7 @@ class Architecture:
         kv_heads: key and value heads, G.
         head_dim: width of a head, h.
         vocab: rows of the embedding, V.
-        tied: whether lm_head is the embedding.
-        gated: whether a FFN has a gate beside its up projection.
-        qkv_bias: whether the QKV projection has a bias.
-        o_bias: whether the output projection has one.
-        mlp_bias: whether the dense FFN's projections have biases.
-        sinks: whether each head has a learned attention sink.
-        qk_norm: size of the norms of queries and keys: ``head``, ``all`` (over all heads), or None without weights.
-        norms_after: whether each part of a block is also followed by a norm (Gemma).
-        norm_bias: whether norms have a bias (LayerNorm).
-        parallel_block: whether attention and FFN share one norm and are added together.
-        attention_gate: whether attention's output is gated by a projection as wide as the queries.
-        rotary_dim: how much of a head is rotated.
+        rotary_dim: values of a head that RoPE rotates.
         max_positions: longest context, in tokens; None where unknown.
         moe: the mixture of experts; None without MoE layers.
         mla: multi-head latent attention; None without.
@@ -168,17 +188,6 @@ class Architecture:
     kv_heads: int
     head_dim: int
     vocab: int
-    tied: bool = False
-    gated: bool = True
-    qkv_bias: bool = False
-    o_bias: bool = False
-    mlp_bias: bool = False
-    sinks: bool = False
-    qk_norm: str | None = None
-    norms_after: bool = False
-    norm_bias: bool = False
-    parallel_block: bool = False
-    attention_gate: bool = False
     rotary_dim: int = 0
     max_positions: int | None = None
     moe: Moe | None = None
@@ -192,13 +201,13 @@ class Architecture:
 
     @property
     def period(self) -> int:
-        """Layers after which the kinds repeat from the first layer on; the layer count where they never do."""
+        """Layers after which the kinds repeat from the first layer on; the layer count if they never do."""
         kinds = [(layer.words, layer.window) for layer in self.layers]
         count = len(kinds)
         return next(p for p in range(1, count + 1) if all(kinds[i] == kinds[i - p] for i in range(p, count)))
 
     def kind_of(self, layer: int) -> str | None:
-        """Return what sets a block apart from the model's others, such as ``sliding`` or ``dense``; None if nothing."""
+        """Return the words that set a block apart from the others, such as ``sliding``; None if there are none."""
         return " ".join(word for word in self.layers[layer].words if word not in self._words_of_all) or None
 
     @cached_property
@@ -211,7 +220,7 @@ def with_formats(
 ) -> Architecture:
     """Return the model with its matrix weights, its KV cache or both in another format.
 
-    Embedding, lm_head and router keep theirs, as published quantised models do.
+    Embedding, lm_head and router keep theirs, as in published quantised models.
     """
     changed = architecture
     if weights:

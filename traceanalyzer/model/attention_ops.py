@@ -9,16 +9,16 @@ from traceanalyzer.model.model_step import Step
 from traceanalyzer.model.op import Op
 from traceanalyzer.model.workload import Attended, Group
 
-UNKNOWN_CONTEXT = "the context's length is unknown: pass it to have attention modelled"
-EQUAL_LENGTHS = "sequences taken as equally long: with a window, an upper bound"
+UNKNOWN_CONTEXT = "context length unknown: pass it to model attention"
+EQUAL_LENGTHS = "assumes sequences of equal length: with a window, an upper bound"
 
 
 def attention_ops(step: Step, block: Layer) -> list[Op]:
-    """Return the ops between a layer's input norm and its residual add, communication left out."""
+    """Return the ops between a layer's input norm and its residual add, without communication."""
     if block.attention is None:
         return []
     if block.attention == "other":
-        why = "a kind of attention that is not known"
+        why = "unknown kind of attention"
         return [Op("attention", "attention", flops=None, kv_bytes=None, kernels=None, notes=(why,))]
     if block.attention in RECURRENT:
         return _recurrent(step, step.architecture.mixer)
@@ -45,7 +45,7 @@ def _grouped(step: Step, block: Layer) -> list[Op]:
 
 
 def _kv_write(step: Step, values: float) -> Op:
-    """Read new keys and values, write them to the cache: values (b_a + b_kv) bytes."""
+    """Return the write of new keys and values to the cache: values (b_a + b_kv) bytes."""
     kv_bytes = values * step.architecture.kv.bytes
     return Op("kv_write", "kv_write", activation_bytes=values * step.width, kv_bytes=kv_bytes)
 
@@ -66,7 +66,7 @@ def _attended(group: Group, layer: Layer) -> Attended:
 
 
 def _softmax_attention(step: Step, block: Layer) -> Op:
-    """4 H h FLOP a pair; 2 G h values of the cache a visible token; queries read and outputs written."""
+    """4 H h FLOP per pair; 2 G h cached values per visible token; queries read and outputs written."""
     a = step.architecture
     seen = attended(step.workload.groups, block)
     return Op(
@@ -88,14 +88,14 @@ def _attention_notes(seen: Attended) -> tuple[str, ...]:
 
 
 def _latent(step: Step, mla: Mla, block: Layer) -> list[Op]:
-    """Latent attention: decode works on the latents (absorbed), a prompt on keys and values expanded from them."""
+    """MLA: decode computes on the latents (absorbed), a prompt on keys and values expanded from them."""
     a, t = step.architecture, step.tokens
     stored = a.weights.attention
     queries = step.heads * (mla.nope + mla.rope)
     latent = mla.kv_rank + mla.rope
     ops: list[Op] = []
     if mla.q_rank:
-        # The two down-projections share their input and are one product in the engines.
+        # The two down-projections share their input and are one GEMM in the engines.
         ops += step.linear("qkv_a_proj", "qkv_proj", stored, t, a.hidden, mla.q_rank + latent)
         ops.append(
             step.elementwise(
@@ -124,7 +124,7 @@ def _latent(step: Step, mla: Mla, block: Layer) -> list[Op]:
 
 
 def _latent_decode(step: Step, mla: Mla, block: Layer, groups: list[Group]) -> list[Op]:
-    """2 H (2 kv_lora + rope) FLOP a pair, one latent read for all heads; W_UK and W_UV applied to each token."""
+    """2 H (2 kv_lora + rope) FLOP per pair, one latent read for all heads; W_UK and W_UV applied to each token."""
     a, seen = step.architecture, attended(groups, block)
     t, latent = sum(group.tokens for group in groups), mla.kv_rank + mla.rope
     absorbed = step.heads * mla.kv_rank * (mla.nope + mla.v)
@@ -143,17 +143,17 @@ def _latent_decode(step: Step, mla: Mla, block: Layer, groups: list[Group]) -> l
         role="attention",
         dtype=a.activation.compute,
         flops=2.0 * t * absorbed,
-        # Engines keep W_UK and W_UV unquantised for the batched products.
+        # Engines keep W_UK and W_UV unquantised for the batched GEMMs.
         weight_bytes=absorbed * step.width,
         activation_bytes=t * step.heads * (mla.nope + 2 * mla.kv_rank + mla.v) * step.width,
         kernels=2,
-        notes=("W_UK on queries and W_UV on outputs, as batched products in the activations' format",),
+        notes=("W_UK on queries and W_UV on outputs, as batched GEMMs in the activations' format",),
     )
     return [attention, around]
 
 
 def _latent_context(step: Step, mla: Mla, block: Layer, groups: list[Group]) -> list[Op]:
-    """Expand keys and values of the whole context, then 2 H (nope + rope + v) FLOP a pair."""
+    """Keys and values of the whole context are expanded, then 2 H (nope + rope + v) FLOP per pair."""
     a, seen = step.architecture, attended(groups, block)
     t, head = sum(group.tokens for group in groups), mla.nope + mla.rope
     expanded = step.heads * (mla.nope + mla.v)
@@ -177,7 +177,7 @@ def _recurrent(step: Step, mixer: Mixer | None) -> list[Op]:
     """Projections, short convolution and state update; None FLOP where the sizes are unknown."""
     a, t = step.architecture, step.tokens
     if mixer is None:
-        why = "a recurrent layer whose sizes the config does not tell"
+        why = "recurrent layer of unknown size"
         return [Op("recurrent", "other", flops=None, kv_bytes=None, kernels=None, notes=(why,))]
     inputs, inner, channels = step.share(mixer.inputs), step.share(mixer.inner), step.share(mixer.conv_channels)
     state, b = step.share(mixer.state), step.workload.sequences
@@ -198,12 +198,12 @@ def _recurrent(step: Step, mixer: Mixer | None) -> list[Op]:
             name="state_update",
             role="other",
             dtype=a.activation.compute,
-            # Decay, outer product, and read-out: about 6 FLOP for each value of the state and token.
+            # Decay, outer product and read-out: about 6 FLOP per value of the state and token.
             flops=6.0 * t * state,
             activation_bytes=t * (channels + inner) * step.width,
             kv_bytes=2 * b * state * 4.0,
             kernels=None,
-            notes=("recurrent state in fp32, read and written once a step; a chunked scan computes more",),
+            notes=("recurrent state in fp32, read and written once per step; a chunked scan computes more",),
         )
     )
     return ops + step.linear("mixer_out_proj", "o_proj", a.weights.attention, t, inner, a.hidden)

@@ -1,32 +1,41 @@
-"""An Architecture from a Hugging Face config.json. The file is local; nothing is downloaded."""
+"""An Architecture from a local config.json of Hugging Face; nothing is downloaded."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from traceanalyzer.model.architecture import RECURRENT, Architecture, Layer, Mla, ModelError, Moe
+from traceanalyzer.model.architecture import (
+    RECURRENT,
+    SOFTMAX_ATTENTION,
+    Architecture,
+    Conventions,
+    Layer,
+    Mla,
+    ModelError,
+    Moe,
+)
 from traceanalyzer.model.config_keys import Keys
 from traceanalyzer.model.families import DEFAULTS, FAMILIES, LLAMA, Family
 from traceanalyzer.model.formats import BF16, format_named
-from traceanalyzer.model.layers import ATTENTION_WORDS, EXPERT_KEYS, layers_of
-from traceanalyzer.model.mixers import mixer_of
+from traceanalyzer.model.layers import ATTENTION_WORDS, EXPERT_KEYS, layers_of, mixer_of
 from traceanalyzer.model.quantisation import quantised
 
 MAX_CONFIG_BYTES = 16 * 1024 * 1024
+"""A larger file is no config.json; chosen, not fitted."""
 
 NOT_MODELLED = {
-    "index_topk": "attention is sparse (an indexer picks tokens); it is modelled as full, an upper bound",
+    "index_topk": "sparse attention (an indexer picks tokens) is modelled as full attention, an upper bound",
     "num_nextn_predict_layers": "layers for multi-token prediction are not counted",
     "mtp_num_hidden_layers": "layers for multi-token prediction are not counted",
     "vision_config": "only the language model is described, not the vision tower",
-    "num_kv_shared_layers": "layers that share a KV cache are counted as if each had its own",
-    "cross_attention_layers": "cross-attention layers are taken as self-attention",
+    "num_kv_shared_layers": "layers that share a KV cache are modelled as if each had its own",
+    "cross_attention_layers": "cross-attention layers are modelled as self-attention",
 }
-"""Config keys that say a model has something this description leaves out."""
+"""Config keys of what this description leaves out -> note."""
 
 STATE_KEYS = ("mamba_d_state", "ssm_state_size", "state_size", "linear_num_value_heads", "linear_attn_config")
 
@@ -68,13 +77,7 @@ def _load(file: Path) -> dict[str, Any]:
 def architecture_of(config: Mapping[str, Any], *, name: str | None = None, source: str = "config") -> Architecture:
     """Derive an architecture from a config's keys.
 
-    Args:
-        config: the parsed config.json; a ``text_config`` inside it is used where the keys are there.
-        name: what to call the model.
-        source: where the config comes from.
-
-    Raises:
-        ModelError: a key is missing or absurd; the message names it.
+    A ``text_config`` in it takes precedence. ModelError names a missing or absurd key.
     """
     inner = config.get("text_config")
     text = {**_outer(config), **inner} if isinstance(inner, Mapping) else dict(config)
@@ -83,7 +86,7 @@ def architecture_of(config: Mapping[str, Any], *, name: str | None = None, sourc
     keys = Keys({**text, **left_out})
     notes = _family_notes(model_type)
     notes += [note for key, note in NOT_MODELLED.items() if config.get(key) or text.get(key)]
-    notes += [f"{key} is left out and taken as {value}, the default of {model_type}" for key, value in left_out.items()]
+    notes += [f"{key} is missing; assumed {value}, the default of {model_type}" for key, value in left_out.items()]
     base = format_named(str(keys.get("torch_dtype", "dtype") or "bfloat16")) or BF16
     weights, kv, assumed = quantised(text, base)
     architecture = _assemble(keys, model_type, FAMILIES.get(model_type, LLAMA), name or model_type or "unnamed", source)
@@ -94,27 +97,26 @@ def architecture_of(config: Mapping[str, Any], *, name: str | None = None, sourc
 def _family_notes(model_type: str) -> list[str]:
     if model_type in FAMILIES:
         return []
-    shown = f"model_type {model_type[:40]!r}" if model_type else "a config without model_type"
-    return [f"{shown} is not known: derived from its keys with the conventions of Llama"]
+    shown = f"unknown model_type {model_type[:40]!r}" if model_type else "no model_type"
+    return [f"{shown}: derived from its keys with the conventions of Llama"]
 
 
 def _unplaced(keys: Keys, architecture: Architecture) -> list[str]:
-    """Return what is known to be in the model, but not where or how large."""
+    """Return notes about parts of the model whose place or size is unknown."""
     kinds = {layer.attention for layer in architecture.layers}
     recurrent = not kinds.isdisjoint(RECURRENT)
     listed = keys.get("layer_types") or keys.get("layers_block_type") or ()
     unknown = sorted({str(word)[:40] for word in listed if str(word) not in ATTENTION_WORDS})
     facts = {
-        "its recurrent layers are recognised, but the keys do not tell their sizes": recurrent
-        and not architecture.mixer,
-        "it has keys of recurrent layers, but none says which layers they are": not recurrent and keys.has(*STATE_KEYS),
-        f"kinds of attention that are not known: {', '.join(unknown)}": "other" in kinds,
+        "recurrent layers of unknown size": recurrent and not architecture.mixer,
+        "keys of recurrent layers, but none says which layers they are": not recurrent and keys.has(*STATE_KEYS),
+        f"unknown kinds of attention: {', '.join(unknown)}": "other" in kinds,
     }
     return [note for note, holds in facts.items() if holds]
 
 
 def _outer(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys that multimodal configs keep outside of ``text_config``."""
+    """Return the keys that multimodal configs have outside of ``text_config``."""
     shared = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config", "compression_config", "model_type")
     return {key: config[key] for key in shared if key in config}
 
@@ -124,7 +126,17 @@ def _assemble(keys: Keys, model_type: str, family: Family, name: str, source: st
     mla = _mla(keys)
     layers = layers_of(keys, model_type, family, mla=mla is not None)
     heads, kv_heads, head_dim = _heads(keys, hidden, layers, mla)
+    conventions = {field.name: getattr(family, field.name) for field in fields(Conventions)}
+    conventions |= {
+        "tied": keys.flag("tie_word_embeddings", default=family.tied),
+        "qkv_bias": keys.flag("attention_bias", "qkv_bias", "use_bias", "use_qkv_bias", default=family.qkv_bias),
+        "o_bias": _o_bias(keys, family),
+        "mlp_bias": keys.flag("mlp_bias", default=family.mlp_bias),
+        "qk_norm": _qk_norm(keys, model_type, family),
+        "attention_gate": keys.flag("attn_output_gate", default=family.attention_gate),
+    }
     return Architecture(
+        **conventions,
         name=name,
         model_type=model_type,
         layers=layers,
@@ -133,17 +145,6 @@ def _assemble(keys: Keys, model_type: str, family: Family, name: str, source: st
         kv_heads=kv_heads,
         head_dim=head_dim,
         vocab=keys.size("vocab_size"),
-        tied=keys.flag("tie_word_embeddings", default=family.tied),
-        gated=family.gated,
-        qkv_bias=_qkv_bias(keys, family),
-        o_bias=_o_bias(keys, family),
-        mlp_bias=keys.flag("mlp_bias", default=family.mlp_bias),
-        sinks=family.sinks,
-        qk_norm=_qk_norm(keys, model_type, family),
-        norms_after=family.norms_after,
-        norm_bias=family.norm_bias,
-        parallel_block=family.parallel_block,
-        attention_gate=keys.flag("attn_output_gate", default=family.attention_gate),
         rotary_dim=_rotary_dim(keys, head_dim, mla),
         max_positions=keys.optional_size("max_position_embeddings", "n_positions"),
         moe=_moe(keys, model_type, family) if any(layer.ffn == "moe" for layer in layers) else None,
@@ -154,7 +155,7 @@ def _assemble(keys: Keys, model_type: str, family: Family, name: str, source: st
 
 
 def _heads(keys: Keys, hidden: int, layers: tuple[Layer, ...], mla: Mla | None) -> tuple[int, int, int]:
-    if not any(layer.attention in ("full", "sliding", "chunked", "mla") for layer in layers):
+    if not any(layer.attention in SOFTMAX_ATTENTION for layer in layers):
         return 0, 0, 0
     heads = keys.size("num_attention_heads", "n_head", "n_heads")
     kv_heads = keys.size("num_key_value_heads", "num_kv_heads", default=heads)
@@ -206,7 +207,7 @@ def _moe(keys: Keys, model_type: str, family: Family) -> Moe:
 
 
 def _shared(keys: Keys, model_type: str, expert_size: int) -> tuple[int, int]:
-    """Return the number of shared experts and their widths together."""
+    """Return the number of shared experts and their total width."""
     width = keys.optional_size(
         "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"
     )
@@ -218,12 +219,8 @@ def _shared(keys: Keys, model_type: str, expert_size: int) -> tuple[int, int]:
     return (count, count * expert_size) if count else (0, 0)
 
 
-def _qkv_bias(keys: Keys, family: Family) -> bool:
-    return keys.flag("attention_bias", "qkv_bias", "use_bias", "use_qkv_bias", default=family.qkv_bias)
-
-
 def _o_bias(keys: Keys, family: Family) -> bool:
-    """Qwen2 and GLM have a bias on QKV only; where ``attention_bias`` is a key of the family it means both."""
+    """Qwen2 and GLM have a bias on QKV only; in other families, ``attention_bias`` means both projections."""
     both = not family.qkv_bias or family.o_bias
     return keys.flag("attention_bias", "use_bias", default=family.o_bias) if both else False
 

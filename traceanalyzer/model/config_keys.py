@@ -1,4 +1,4 @@
-"""Reading the keys of a config.json: which are there, and whether their values can be."""
+"""Typed access to the keys of a config.json."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from traceanalyzer.model.architecture import ModelError
 
 LARGEST = 10**9
-"""No size of a model is above this; what is, is a mistake."""
+"""A larger size is a mistake; chosen, not fitted."""
 
 
 class Keys:
-    """A config.json with typed access; every complaint names the key."""
+    """A config.json with typed access; a value of another type, or a missing one, raises ModelError with its key."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = config
@@ -27,11 +27,7 @@ class Keys:
         return next((self.config[name] for name in names if self.config.get(name) is not None), None)
 
     def size(self, *names: str, default: int | None = None) -> int:
-        """Return a positive whole number.
-
-        Raises:
-            ModelError: the key is missing and there is no default, or its value is not such a number.
-        """
+        """Return a positive whole number."""
         name = next((n for n in names if self.config.get(n) is not None), None)
         if name is None:
             if default is not None:
@@ -45,11 +41,7 @@ class Keys:
         return int(value)
 
     def count(self, name: str) -> int:
-        """Return a whole number of 0 or more; 0 where the key has no value.
-
-        Raises:
-            ModelError: the value is not such a number.
-        """
+        """Return a whole number of 0 or more; 0 where the key has no value."""
         value = self.config.get(name)
         if value is None:
             return 0
@@ -58,16 +50,12 @@ class Keys:
         return int(value)
 
     def optional_size(self, *names: str) -> int | None:
-        """Return a positive whole number, or None where no key has a value (or it is 0, which means none)."""
+        """Return a positive whole number; None where no key has a value or it is 0."""
         value = self.get(*names)
         return None if value is None or value == 0 else self.size(*names)
 
     def flag(self, *names: str, default: bool) -> bool:
-        """Return a truth value.
-
-        Raises:
-            ModelError: the value is not one.
-        """
+        """Return a truth value."""
         value = self.get(*names)
         if value is None:
             return default
@@ -76,11 +64,7 @@ class Keys:
         return value
 
     def indices(self, name: str, count: int) -> frozenset[int]:
-        """Return a list of layer numbers; empty where the key has no value.
-
-        Raises:
-            ModelError: it is not a list of numbers.
-        """
+        """Return a list of layer numbers; empty where the key has no value."""
         value = self.get(name)
         if value is None:
             return frozenset()
@@ -88,12 +72,8 @@ class Keys:
             raise ModelError(f"{name} must be a list of layer numbers, not {_shown(value)}")
         return frozenset(i for i in value if i < count)
 
-    def one_a_layer(self, name: str, count: int) -> list[Any] | None:
-        """Return a list or string with one entry a layer; None where the key has no value.
-
-        Raises:
-            ModelError: it has fewer entries than there are layers, or is something else.
-        """
+    def per_layer(self, name: str, count: int) -> list[Any] | None:
+        """Return a list or string with one entry per layer; None where the key has no value."""
         value = self.get(name)
         if value is None:
             return None

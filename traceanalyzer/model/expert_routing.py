@@ -1,4 +1,4 @@
-"""How many experts a step touches, and how many rows they compute once tiles are padded."""
+"""How many experts a step hits, and how many rows they compute with padded tiles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 from traceanalyzer.model.architecture import ModelError
 
 EXACT_TOKENS = 2048
-"""Above this many tokens, rows of an expert are taken as normally distributed against the tile."""
+"""Tokens above which the rows of an expert are assumed to be uniform within a tile; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class ExpertRouting:
 
     Attributes:
         skew: exponent s of a Zipf law: the i-th most popular expert is i^-s as popular as the first; 0 is uniform.
-        distinct: experts that a step was seen to touch per layer; overrides the expectation.
-        counts: rows of each expert in one layer of the step as observed; overrides both.
+        distinct: observed experts hit per layer of a step; overrides the expectation.
+        counts: observed rows of each expert in one layer of the step; overrides both.
     """
 
     skew: float = 0.0
@@ -37,10 +37,10 @@ class ExpertRouting:
 
 
 def inclusion(experts: int, top_k: int, skew: float = 0.0) -> tuple[float, ...]:
-    """Return each expert's probability to be among a token's top k: they sum to k, none above 1."""
+    """Return each expert's probability to be among a token's top k; they sum to k, and none exceeds 1."""
     certain = 0
     while True:
-        # Relative to the most popular one left: a steep law would round all of them to 0 otherwise.
+        # Relative to the most popular expert left: under a steep law all would be rounded to 0 otherwise.
         popularity = [float(((i + 1) / (certain + 1)) ** -skew) for i in range(certain, experts)]
         scale = (top_k - certain) / sum(popularity) if popularity else 0.0
         now_certain = sum(1 for weight in popularity if weight * scale > 1)
@@ -61,13 +61,13 @@ def expected_distinct(experts: int, top_k: int, tokens: float, skew: float = 0.0
 
 
 def padded_rows(counts: Sequence[float], block_m: int) -> float:
-    """Return the rows that tiles of ``block_m`` compute for experts with these many: sum of ceil(rows/bm) bm."""
+    """Return the rows that tiles of ``block_m`` compute for experts with so many rows: sum of ceil(rows/bm) bm."""
     return float(sum(math.ceil(rows / block_m) * block_m for rows in counts))
 
 
 @lru_cache(maxsize=256)
 def expected_padded_rows(experts: int, top_k: int, tokens: int, block_m: int, skew: float = 0.0) -> float:
-    """Return the expectation of ``padded_rows`` when each token picks its experts independently of the others."""
+    """Return the expectation of ``padded_rows`` if tokens choose experts independently of each other."""
     shares = inclusion(experts, top_k, skew)
     cache = {share: _expected_padded(share, tokens, block_m) for share in set(shares)}
     return sum(cache[share] for share in shares)

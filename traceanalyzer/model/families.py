@@ -4,46 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from traceanalyzer.model.architecture import Conventions
+
 
 @dataclass(frozen=True)
-class Family:
-    """Conventions of one ``model_type``; config keys take precedence over all of them.
+class Family(Conventions):
+    """Conventions of one ``model_type``; keys of a config take precedence over all of them.
 
     Attributes:
-        tied: whether lm_head is the embedding unless the config says otherwise.
-        gated: whether the FFN is gated.
-        qkv_bias: whether the QKV projection has a bias.
-        o_bias: whether the output projection has one.
-        mlp_bias: whether the FFN has.
-        qk_norm: ``head``, ``all`` or None.
-        norms_after: whether each part of a block is followed by a norm as well.
-        norm_bias: whether norms are LayerNorms with a bias.
-        parallel_block: whether attention and FFN run side by side.
-        sinks: whether heads have learned sinks.
         sliding: pattern of sliding layers unless the config lists them: ``all``, ``from`` (layers from
-            max_window_layers on), or a period N whose last layer is full; ``first`` marks sliding even layers.
+            max_window_layers on), or a period N whose last layer is full.
         moe_bias: whether router and experts have biases.
-        fused_activation: whether engines apply the activation in the gate_up kernel of the experts.
+        fused_activation: whether engines apply the activation in the experts' gate_up kernel.
         routing_kernels: kernels that route tokens to experts in the usual engine.
-        attention_gate: whether attention's output is gated.
         shared_gate: whether the shared expert is gated.
     """
 
-    tied: bool = False
-    gated: bool = True
-    qkv_bias: bool = False
-    o_bias: bool = False
-    mlp_bias: bool = False
-    qk_norm: str | None = None
-    norms_after: bool = False
-    norm_bias: bool = False
-    parallel_block: bool = False
-    sinks: bool = False
     sliding: str | int | None = None
     moe_bias: bool = False
     fused_activation: bool = False
     routing_kernels: int | None = None
-    attention_gate: bool = False
     shared_gate: bool = False
 
 
@@ -115,4 +95,4 @@ DEFAULTS: dict[str, dict[str, int]] = {
     "gemma2": {"vocab_size": 256000, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256},
     "gemma3_text": {"vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256},
 }
-"""``model_type`` -> values of keys that its published configs leave out, as the config classes of transformers do."""
+"""``model_type`` -> defaults in the config classes of transformers for keys that published configs leave out."""

@@ -1,4 +1,4 @@
-"""Ops of the feed-forward part of a layer: dense, and mixture of experts with shared ones."""
+"""Ops of the FFN of a layer: dense, or a mixture of experts with shared ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceanalyzer.model.op import Op
 
 
 def ffn_ops(step: Step, block: Layer) -> list[Op]:
-    """Return the ops between a layer's second norm and its residual add, communication left out."""
+    """Return the ops between a layer's second norm and its residual add, without communication."""
     if block.ffn == "moe" and step.architecture.moe is not None:
         return _moe(step, step.architecture.moe)
     if block.ffn == "dense" and block.ffn_size is not None:
@@ -48,7 +48,7 @@ def _moe(step: Step, moe: Moe) -> list[Op]:
 
 
 def _routing(step: Step, moe: Moe) -> Op:
-    """Top-k and sorting: read T E scores, write T k choices; or that many passes over T E fp32 values, in and out."""
+    """Return top-k and sorting: T E scores read, T k choices written; or known passes over T E fp32 values."""
     passes, values = moe.routing_kernels, step.tokens * moe.experts
     minimal = values * step.width + step.tokens * moe.top_k * 2 * FP32_BYTES
     moved = minimal if passes is None else passes * values * 2 * FP32_BYTES
@@ -56,7 +56,7 @@ def _routing(step: Step, moe: Moe) -> Op:
 
 
 def _experts(step: Step, moe: Moe, tokens: int) -> list[Op]:
-    """gate_up, activation and down of the routed experts on this GPU, and the sum over a token's experts."""
+    """Return gate_up, activation and down of the routed experts on this GPU, and the sum over a token's experts."""
     a, stored = step.architecture, step.architecture.weights.experts
     whole = step.parallel.ep > 1
     local = moe.experts // step.parallel.ep
@@ -101,7 +101,7 @@ def _experts(step: Step, moe: Moe, tokens: int) -> list[Op]:
 
 
 def _distinct(step: Step, moe: Moe, tokens: int) -> tuple[float, tuple[str, ...]]:
-    """Return how many of this GPU's experts get a token, and what that rests on."""
+    """Return how many of this GPU's experts get a token, and where that is from."""
     routing, ep = step.routing, step.parallel.ep
     if routing.counts is not None:
         if len(routing.counts) != moe.experts:
@@ -118,7 +118,7 @@ def _distinct(step: Step, moe: Moe, tokens: int) -> tuple[float, tuple[str, ...]
         else f"Zipf routing of exponent {routing.skew:g}"
     )
     balance = "" if ep == 1 else ", spread evenly over the ranks"
-    return hit_expected / ep, (f"{hit_expected:.1f} of {moe.experts} experts hit, expected under {how}{balance}",)
+    return hit_expected / ep, (f"{hit_expected:.1f} of {moe.experts} experts hit, expected for {how}{balance}",)
 
 
 def _executed_rows(step: Step, moe: Moe, tokens: int) -> float | None:

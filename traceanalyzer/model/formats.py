@@ -1,4 +1,4 @@
-"""Number formats: how many bits a weight takes with its scales, and whose peak its matrix product is held to."""
+"""Number formats: the bits of a weight with its scales, and the data type whose peak limits its GEMM."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Format:
 
     Attributes:
         name: such as ``bf16``, ``fp8_block`` or ``mxfp4``.
-        bits: stored bits of a value, its share of the scales included.
-        compute: data type whose peak bounds the product: that of both operands as the unit sees them, so ``bf16``
-            for formats that store weights only (they are widened before the product).
-        activation_bytes: bytes of an element that enters the product.
+        bits: stored bits of a value, with its share of the scales.
+        compute: data type whose peak limits the GEMM: that of both operands in the matrix unit, so ``bf16`` for
+            weight-only formats, which are widened before.
+        activation_bytes: bytes of an activation that enters the GEMM.
     """
 
     name: str
@@ -53,7 +53,7 @@ FORMATS: dict[str, Format] = {
         Format("nvfp4_weight", 4 + 8 / 16, "bf16", 2),
     )
 }
-"""The formats that models are published in. Source of the bits: the formats' definitions."""
+"""The formats in which models are published. Source of the bits: the formats' definitions."""
 
 ALIASES = {
     "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32",
@@ -63,17 +63,15 @@ ALIASES = {
 
 
 def format_named(name: str) -> Format | None:
-    """Return a format by its name or a usual alias, in any case; None when there is none of that name."""
+    """Return a format by its name or a usual alias, in any case; None for an unknown name."""
     folded = name.strip().lower().removeprefix("torch.").replace("-", "_")
     return FORMATS.get(ALIASES.get(folded, folded))
 
 
 def int4(group_size: int, *, zero_point: bool = False) -> Format:
-    """Return weight-only 4-bit integers with one scale a group, and a zero point as wide if asked for.
+    """Return weight-only 4-bit integers with one scale per group and, if asked for, a zero point as wide.
 
-    Args:
-        group_size: weights that share a scale; -1 is a whole row, whose scale does not count.
-        zero_point: whether each group also stores an offset.
+    A group size of -1 is a whole row, whose scale does not count.
     """
     extra = 0.0 if group_size < 1 else SCALE_BITS * (2 if zero_point else 1) / group_size
     return Format("int4_zero_point" if zero_point else "int4", 4 + extra, "bf16", 2)

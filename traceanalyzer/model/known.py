@@ -1,4 +1,4 @@
-"""Built-in models: a literal table of configs with their sources, and lookup by name."""
+"""Built-in models: a table of configs with their sources, and lookup by name."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ KNOWN: tuple[Known, ...] = (
         "C",
     ),
 )
-"""Models that can be named without a config.json."""
+"""Models that have a name instead of a config.json."""
 
 QUANTISED_NAME = re.compile(r"-(fp8|int8|awq|gptq|gptq-int4|int4|mxfp4|nvfp4|w4a16|w8a8)(?:-dynamic|-block)?$")
 FORMAT_OF_SUFFIX = {"gptq-int4": "gptq", "w4a16": "int4"}
@@ -221,8 +221,8 @@ def known_names() -> list[str]:
 def named(name: str) -> Architecture:
     """Return a built-in model by its name.
 
-    Upper and lower case, the organisation before a ``/``, and endings such as ``-Instruct`` do not matter; an
-    ending such as ``-FP8`` or ``-AWQ`` changes the weights' format, and the model's notes say so.
+    Case, the organisation before a ``/``, and endings such as ``-Instruct`` do not matter; an ending such as ``-FP8``
+    or ``-AWQ`` changes the weights' format, and the model's notes say so.
 
     Raises:
         ModelError: there is no such model; the message lists those with similar names.
@@ -240,11 +240,7 @@ def named(name: str) -> Architecture:
 
 
 def load(model: str) -> Architecture:
-    """Return a model from what a user gives: the path of a config.json (or its directory), or a built-in name.
-
-    Raises:
-        ModelError: it is neither.
-    """
+    """Return a model from the path of a config.json (or its directory) or a built-in name; else raise ModelError."""
     path = Path(model)
     if model.endswith(".json") or path.is_dir() or path.is_file():
         return read_config(path)
@@ -267,7 +263,7 @@ def _folded(name: str) -> str:
 
 
 def _stripped(folded: str) -> str:
-    """Drop the organisation and variant endings, which leave the shape as it is."""
+    """Return a name without organisation and variant endings, which do not change the shape."""
     stem = folded.rsplit("/", 1)[-1].removeprefix("meta-")
     while (shorter := VARIANTS.sub("", stem)) != stem:
         stem = shorter

@@ -1,4 +1,4 @@
-"""One step of one model on one GPU of a layout: what every part of the op list is derived from."""
+"""One step of a model on one GPU of a layout, from which its ops are derived."""
 
 from __future__ import annotations
 
@@ -15,21 +15,40 @@ from traceanalyzer.model.workload import Parallel, Workload
 FP32_BYTES = 4
 
 FLOP_PER_VALUE = {"norm": 2, "rope": 6, "activation": 3, "moe_combine": 1}
-"""Role -> FLOP for each value read: rough, and never what bounds these ops."""
+"""Role -> FLOP per value read; chosen, not fitted: memory limits these ops by far."""
+
+
+def stage_layers(layers: int, stages: int, stage: int | None) -> range:
+    """Return the layers of a pipeline stage; all of them where the stage is None."""
+    if stage is None:
+        return range(layers)
+    starts = [*stage_starts(layers, stages), layers]
+    return range(starts[stage], starts[stage + 1])
+
+
+def stage_starts(layers: int, stages: int) -> list[int]:
+    """Return the first layer of each pipeline stage, as vLLM splits a model.
+
+    Left-over layers go to the stages before the last, the later ones first: the last stage also has the final norm and
+    lm_head, the first one the embedding.
+    """
+    size, left = divmod(layers, stages)
+    first_larger = stages - 1 - left
+    return [stage * size + max(min(stage, stages - 1) - first_larger, 0) for stage in range(stages)]
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How an engine carries a model out, where that changes the work.
+    """How an engine runs a model, where that changes the work.
 
     Attributes:
-        gemm_block_m: rows of a tile of the dense matrix products; None where unknown.
-        moe_block_m: rows of a tile of the experts' matrix products; None where unknown.
-        fused_moe_activation: whether the activation runs inside the gate_up kernel of the experts; None leaves it to
-            the model's usual engine.
-        moe_input_width: width that the experts' input is padded to; None for no padding kernel.
-        moe_hidden_width: inner size that the experts' matrix products run with; None for the model's own.
-        moe_ffn_width: width of an expert that they run with; None for the model's own.
+        gemm_block_m: rows of a tile of the dense GEMMs; None where unknown.
+        moe_block_m: rows of a tile of the expert GEMMs; None where unknown.
+        fused_moe_activation: whether the activation runs inside the experts' gate_up kernel; None for what the model's
+            usual engine does.
+        moe_input_width: width to which the experts' input is padded; None for no padding kernel.
+        moe_hidden_width: inner size of the expert GEMMs; None for the model's own.
+        moe_ffn_width: width of an expert in the expert GEMMs; None for the model's own.
         moe_exchange: how expert-parallel ranks exchange tokens: ``all_gather`` (and reduce-scatter) or ``all_to_all``.
     """
 
@@ -51,13 +70,14 @@ class Execution:
 
 @dataclass(frozen=True)
 class Step:
-    """What an op list is derived from; sizes are those of one GPU."""
+    """One step; sizes are those of one GPU, of one pipeline stage or, where that is None, of all."""
 
     architecture: Architecture
     workload: Workload
     parallel: Parallel = field(default_factory=Parallel)
     routing: ExpertRouting = field(default_factory=ExpertRouting)
     execution: Execution = field(default_factory=Execution)
+    stage: int | None = None
 
     def __post_init__(self) -> None:
         a, tp = self.architecture, self.parallel.tp
@@ -67,6 +87,23 @@ class Step:
             raise ModelError(f"pp = {self.parallel.pp} exceeds the {len(a.layers)} layers")
         if a.moe and a.moe.experts % self.parallel.ep:
             raise ModelError(f"ep = {self.parallel.ep} does not divide the {a.moe.experts} experts")
+        if self.stage is not None and not 0 <= self.stage < self.parallel.pp:
+            raise ModelError(f"stage must be 0 to {self.parallel.pp - 1}, not {self.stage}")
+
+    @property
+    def layers(self) -> range:
+        """Numbers of its layers."""
+        return stage_layers(len(self.architecture.layers), self.parallel.pp, self.stage)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it starts with the embedding."""
+        return self.stage in (None, 0)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it ends with lm_head."""
+        return self.stage in (None, self.parallel.pp - 1)
 
     @property
     def tokens(self) -> int:
@@ -85,17 +122,17 @@ class Step:
 
     @property
     def kv_heads(self) -> int:
-        """Key and value heads on this GPU; repeated where there are fewer than GPUs."""
+        """Key and value heads on this GPU; replicated where there are fewer than GPUs."""
         return math.ceil(self.architecture.kv_heads / self.parallel.tp)
 
     def share(self, size: int) -> int:
-        """Return this GPU's share of a dimension that tensor parallelism splits."""
+        """Return this GPU's part of a dimension that tensor parallelism splits."""
         return math.ceil(size / self.parallel.tp)
 
     def linear(self, name: str, role: str, stored: Format, m: int, k: int, n: int, **more: Any) -> list[Op]:
         """Return y = x W of [m, k] x [k, n]: 2 m k n FLOP; k n weights, m (k + n) activations.
 
-        A format that narrows its inputs brings the kernel that quantises them.
+        A format with narrower inputs adds the kernel that quantises them.
         """
         narrow = stored.activation_bytes < self.width
         block = self.execution.gemm_block_m
@@ -115,13 +152,13 @@ class Step:
         return [*([self.quantize(name, m * k, stored, **more)] if narrow else []), product]
 
     def quantize(self, name: str, values: float, stored: Format, **more: Any) -> Op:
-        """Return the kernel that narrows the input of a matrix product."""
+        """Return the kernel that quantises the input of a GEMM."""
         notes = (*more.pop("notes", ()), "often fused into the kernel before it")
         moved = values * (self.width + stored.activation_bytes)
         return Op(name=f"{name}_quantize", role="quantize", activation_bytes=moved, notes=notes, **more)
 
     def elementwise(self, name: str, role: str, read: float, written: float, **more: Any) -> Op:
-        """Return an op that moves this many activation values, with a few FLOP for each on vector units."""
+        """Return an op that reads and writes this many activation values, with a few FLOP each on vector units."""
         flops = FLOP_PER_VALUE.get(role, 0) * max(read, written)
         moved = (read + written) * self.width
         return Op(name=name, role=role, dtype="fp32", flops=flops, activation_bytes=moved, **more)

@@ -1,4 +1,4 @@
-"""One operation of a step: its FLOP, its bytes, its shape and what was assumed about it."""
+"""One operation of a step: its FLOP, bytes, shape and assumptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROLES = frozenset(
     | {"moe_down", "moe_combine", "gate_up", "down", "activation", "quantize", "communication", "copy"}
     | {"embedding", "lm_head", "sampler", "other"}
 )
-"""The roles that kernels and ops are joined by."""
+"""The roles by which kernels and ops are joined."""
 
 
 @dataclass(frozen=True)
@@ -21,25 +21,25 @@ class Op:
         name: what it is, finer than its role, such as ``q_norm`` or ``shared_gate_up``.
         role: one of ROLES.
         layer: number of its layer; None before the first and after the last.
-        kind: what sets that layer apart from the others, in words; None if nothing does.
-        dtype: whose peak bounds its arithmetic.
-        flops: operations that the result needs; None where unknown.
+        kind: the words that set its layer apart from the others; None if there are none.
+        dtype: data type whose peak limits its arithmetic.
+        flops: operations that the result takes; None where unknown.
         weight_bytes: weights read.
         activation_bytes: activations read and written.
         kv_bytes: KV cache (or recurrent state) read and written; None where unknown.
-        m: rows of a matrix product, over all experts for MoE.
+        m: rows of a GEMM, over all experts for MoE.
         n: its columns.
         k: its inner size.
-        kernels: kernels that usually carry it out; None where that depends on the engine.
+        kernels: kernels that usually run it; None where that depends on the engine.
         experts: routed experts on this GPU.
-        top_k: experts per token goes to.
+        top_k: experts per token.
         distinct_experts: how many of ``experts`` get a token.
         executed_flops: operations that tiles compute, padding included; None where no tile is known.
         collective: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all`` or ``send``; None otherwise.
-        ranks: GPUs that take part in it.
+        ranks: GPUs of the collective.
         payload_bytes: the whole tensor that it moves.
-        wire_bytes: bytes that each GPU has to send at least (ring for the first three).
-        notes: what its numbers rest on.
+        wire_bytes: minimum that each GPU sends (ring for the first three).
+        notes: assumptions.
     """
 
     name: str
@@ -72,19 +72,19 @@ class Op:
 
     @property
     def intensity(self) -> float | None:
-        """FLOP a byte; None without bytes."""
+        """FLOP per byte; None without bytes."""
         return self.flops / self.bytes if self.flops is not None and self.bytes else None
 
     def compute_ns(self, tflops: float) -> float | None:
-        """Return the time that its arithmetic takes at this many 10^12 operations per second."""
+        """Return the time of its arithmetic at so many 10^12 operations per second."""
         return None if self.flops is None else self.flops / tflops / 1e3
 
     def memory_ns(self, gbps: float) -> float | None:
-        """Return the time that its bytes take at this many GB/s."""
+        """Return the time of its memory accesses at so many GB/s."""
         return None if self.bytes is None else self.bytes / gbps
 
     def floor_ns(self, tflops: float, gbps: float) -> float | None:
-        """Return the shortest time that the two roofs allow: the larger of both; None where either is unknown."""
+        """Return the minimum time under both roofs, the larger of the two; None where either is unknown."""
         compute, memory = self.compute_ns(tflops), self.memory_ns(gbps)
         return None if compute is None or memory is None else max(compute, memory)
 
@@ -99,16 +99,9 @@ def gemm(
     role: str = "other",
     name: str = "gemm",
 ) -> Op:
-    """Return a matrix product [m, k] x [k, n] of explicit shape, each operand moved once.
+    """Return a GEMM [m, k] x [k, n] whose operands are moved once.
 
-    Args:
-        m: rows.
-        n: columns.
-        k: inner size.
-        element_bytes: bytes of an element of the [k, n] weights, the [m, k] activations and the [m, n] result.
-        dtype: whose peak bounds it.
-        role: its role, where known.
-        name: what to call it.
+    ``element_bytes`` are those of the [k, n] weights, the [m, k] activations and the [m, n] result.
     """
     weights, activations, outputs = element_bytes
     return Op(
@@ -126,13 +119,7 @@ def gemm(
 
 @dataclass(frozen=True)
 class Total:
-    """Sum over ops; None where a part is unknown.
-
-    Attributes:
-        count: ops summed.
-        flops: their FLOP.
-        bytes: their bytes.
-    """
+    """Count, FLOP and bytes of some ops; None where a part is unknown."""
 
     count: int
     flops: float | None

@@ -1,4 +1,4 @@
-"""How many parameters a model has, how many a token uses, and the bytes of weights and KV cache."""
+"""Parameters of a model, those that a token uses, and the bytes of weights and KV cache."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Tensor:
             or ``norm``.
         layer: the layer's number; None outside of layers.
         count: parameters; None where unknown.
-        active: those of them that one token uses.
+        active: parameters that one token uses.
         format: how they are stored.
-        parts: into how many parts tensor parallelism can split them, beyond which ranks hold the same; None: any.
+        parts: into how many parts tensor parallelism can split them; more ranks hold copies. None for any number.
     """
 
     part: str
@@ -36,8 +36,8 @@ class Parameters:
     """A model's parameters and bytes.
 
     Attributes:
-        total: all of them, lm_head only if it is not the embedding; None where a part is unknown.
-        active: those that one token uses: lm_head included, the input embedding not (of it one row is read).
+        total: all parameters, lm_head only if it is not the embedding; None where a part is unknown.
+        active: parameters that one token uses, with lm_head but without the input embedding, of which one row is read.
         weight_bytes: stored bytes, scales included.
         by_part: parameters of each part.
     """
@@ -79,7 +79,7 @@ def _layer(a: Architecture, number: int, layer: Layer) -> Iterator[Tensor]:
     w = a.weights
     if layer.attention in SOFTMAX_ATTENTION:
         latent = a.mla if layer.attention == "mla" else None
-        # A latent has no heads to split, and keys and values can be split into their heads only.
+        # A latent has no heads to split; keys and values can only be split by heads.
         few, parts = (mla_down_weights(a, latent), 1) if latent else (kv_weights(a), a.kv_heads)
         count = mla_head_weights(a, latent) if latent else gqa_weights(a) - few
         yield Tensor("attention", number, few, few, w.attention, parts)
@@ -148,7 +148,7 @@ def _attention_extras(a: Architecture) -> int:
 
 
 def mla_down_weights(a: Architecture, mla: Mla) -> int:
-    """Return the weights of the projections to the latents, which have no heads to split."""
+    """Return the weights of the projections to the latents, which cannot be split by heads."""
     return a.hidden * ((mla.q_rank or 0) + mla.kv_rank + mla.rope)
 
 
@@ -169,7 +169,7 @@ def ffn_weights(a: Architecture, size: int) -> int:
 
 
 def kv_values(architecture: Architecture, layer: Layer) -> int:
-    """Return the values that one token leaves in a layer's KV cache: 2 G h, or the latent and the rotated key."""
+    """Return the values of one token in a layer's KV cache: 2 G h, or the latent and the rotated key."""
     if layer.attention not in SOFTMAX_ATTENTION:
         return 0
     mla = architecture.mla
@@ -181,12 +181,12 @@ def kv_values(architecture: Architecture, layer: Layer) -> int:
 
 
 def kv_bytes_per_token(architecture: Architecture) -> float:
-    """Return the bytes that one token takes in the KV cache of all layers, windows not considered."""
+    """Return the bytes of one token in the KV cache of all layers, regardless of windows."""
     return sum(kv_values(architecture, layer) for layer in architecture.layers) * architecture.kv.bytes
 
 
 def kv_bytes(architecture: Architecture, context: int) -> float:
-    """Return the bytes that a sequence of ``context`` tokens needs in the cache, windows considered."""
+    """Return the bytes of a sequence of ``context`` tokens in the KV cache, at most a window per layer."""
     kept = (
         kv_values(architecture, layer) * min(context, layer.window if layer.window is not None else context)
         for layer in architecture.layers

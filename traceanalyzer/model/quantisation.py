@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from traceanalyzer.model.architecture import ModelError, Weights
@@ -15,19 +15,11 @@ PROBES = {
     "experts": "model.layers.0.mlp.experts.0.down_proj",
     "shared": "model.layers.0.mlp.shared_experts.down_proj",
 }
-"""A module of each class of op, to be held against lists of modules that are left alone."""
+"""A module of each class of op, to look up in lists of modules that are not quantised."""
 
 
 def quantised(config: Mapping[str, Any], base: Format) -> tuple[Weights, Format, tuple[str, ...]]:
-    """Return the formats of weights and KV cache, and what was assumed.
-
-    Args:
-        config: the whole config.json.
-        base: the format of everything that is not quantised.
-
-    Raises:
-        ModelError: the section is not an object.
-    """
+    """Return the formats of weights and KV cache of a config, and notes; ``base`` is that of everything unquantised."""
     plain = Weights(base, base, base, base, base, base, base)
     section = config.get("quantization_config") or config.get("compression_config") or config.get("quantization")
     if section is None:
@@ -37,10 +29,10 @@ def quantised(config: Mapping[str, Any], base: Format) -> tuple[Weights, Format,
     method = str(section.get("quant_method") or section.get("quant_algo") or "").lower()
     weights_format, note = _format(method, section)
     if weights_format is None:
-        return plain, base, (f"quantization {method or 'without a method'!r} is not known; taken as {base.name}",)
-    left_alone = _left_alone(section)
+        return plain, base, (f"quantization {method or 'without a method'!r} is unknown; assumed {base.name}",)
+    unquantised = _unquantised(section)
     chosen = {
-        part: base if _matches(left_alone, module) else weights_format
+        part: base if _matches(unquantised, module) else weights_format
         for part, module in PROBES.items()
         if not (method == "mxfp4" and part in ("attention", "ffn", "shared"))
     }
@@ -55,20 +47,15 @@ def _format(method: str, section: Mapping[str, Any]) -> tuple[Format | None, str
     return (reader(section), method) if reader else (None, method)
 
 
-def _fp8(section: Mapping[str, Any]) -> Format:
-    return FORMATS["fp8_block" if section.get("weight_block_size") else "fp8"]
-
-
-def _awq(section: Mapping[str, Any]) -> Format | None:
-    if _bits(section) == 8:
+def _weights_only(section: Mapping[str, Any], *, zero_point: bool) -> Format:
+    """Return the format of AWQ or GPTQ."""
+    if section.get("bits", section.get("w_bit")) == 8:
         return FORMATS["int8_weight"]
-    return int4(_group(section), zero_point=bool(section.get("zero_point", True)))
+    return int4(_group(section), zero_point=zero_point)
 
 
-def _gptq(section: Mapping[str, Any]) -> Format | None:
-    if _bits(section) == 8:
-        return FORMATS["int8_weight"]
-    return int4(_group(section), zero_point=section.get("sym") is False)
+def _gptq(section: Mapping[str, Any]) -> Format:
+    return _weights_only(section, zero_point=section.get("sym") is False)
 
 
 def _modelopt(section: Mapping[str, Any]) -> Format | None:
@@ -91,11 +78,10 @@ def _compressed(section: Mapping[str, Any]) -> Format | None:
         return None
     kind = "float" if str(weights.get("type") or "int") == "float" else "int"
     narrow_inputs = isinstance(first.get("input_activations"), Mapping)
-    size = weights.get("group_size")
     bits = weights.get("num_bits")
     if (bits, kind) == (4, "int"):
-        return int4(size if isinstance(size, int) else -1, zero_point=weights.get("symmetric") is False)
-    if (bits, kind) == (4, "float") and size == 32:
+        return _int4_of(weights)
+    if (bits, kind) == (4, "float") and weights.get("group_size") == 32:
         return FORMATS["mxfp4"]
     if bits == 8 and kind == "float" and str(weights.get("strategy")) == "block":
         return FORMATS["fp8_block"]
@@ -103,8 +89,13 @@ def _compressed(section: Mapping[str, Any]) -> Format | None:
     return FORMATS[name] if name else None
 
 
+def _int4_of(weights: Mapping[str, Any]) -> Format:
+    size = weights.get("group_size")
+    return int4(size if isinstance(size, int) else -1, zero_point=weights.get("symmetric") is False)
+
+
 def _first_group(section: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first of a config's groups; an empty one where there is none."""
+    """Return the first of a config's groups; an empty one if there is none."""
     groups = section.get("config_groups")
     first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
     return first if isinstance(first, Mapping) else {}
@@ -122,15 +113,14 @@ COMPRESSED = {
 
 
 def _quark(section: Mapping[str, Any]) -> Format | None:
-    """AMD's Quark: data types of weights and inputs; two-stage ones (a list) are not known."""
+    """AMD's Quark: data types of weights and inputs; two-stage ones (a list) are unknown."""
     whole = section.get("global_quant_config")
     weights = whole.get("weight") if isinstance(whole, Mapping) else None
     if not isinstance(whole, Mapping) or not isinstance(weights, Mapping):
         return None
     kind, narrow_inputs = str(weights.get("dtype")), isinstance(whole.get("input_tensors"), Mapping)
     if kind in ("int4", "uint4"):
-        size = weights.get("group_size")
-        return int4(size if isinstance(size, int) else -1, zero_point=weights.get("symmetric") is False)
+        return _int4_of(weights)
     if kind == "fp8_e4m3" and weights.get("qscheme") == "per_block":
         return FORMATS["fp8_block"]
     name = QUARK.get((kind, narrow_inputs))
@@ -154,17 +144,13 @@ def _bitsandbytes(section: Mapping[str, Any]) -> Format | None:
     return int4(64) if section.get("load_in_4bit") else None
 
 
-def _mxfp4(_: Mapping[str, Any]) -> Format:
-    return FORMATS["mxfp4"]
-
-
-READERS = (
-    ("fp8", _fp8),
+READERS: tuple[tuple[str, Callable[[Mapping[str, Any]], Format | None]], ...] = (
+    ("fp8", lambda section: FORMATS["fp8_block" if section.get("weight_block_size") else "fp8"]),
     ("fbgemm_fp8", lambda _: FORMATS["fp8"]),
-    ("mxfp4", _mxfp4),
+    ("mxfp4", lambda _: FORMATS["mxfp4"]),
     ("nvfp4", _modelopt),
     ("w4a16", _modelopt),
-    ("awq", _awq),
+    ("awq", lambda section: _weights_only(section, zero_point=bool(section.get("zero_point", True)))),
     ("gptq", _gptq),
     ("auto-round", _gptq),
     ("modelopt", _modelopt),
@@ -173,11 +159,6 @@ READERS = (
     ("bitsandbytes", _bitsandbytes),
 )
 """``quant_method`` (its beginning) -> how its section is read."""
-
-
-def _bits(section: Mapping[str, Any]) -> int | None:
-    value = section.get("bits", section.get("w_bit"))
-    return value if isinstance(value, int) else None
 
 
 def _group(section: Mapping[str, Any]) -> int:
@@ -194,7 +175,7 @@ def _kv(section: Mapping[str, Any], base: Format) -> Format:
 
 
 def _kv_of_quark(section: Mapping[str, Any]) -> str | None:
-    """Data type of the cache in Quark: that of what its modules of ``kv_cache_group`` put out."""
+    """Return the data type of the cache in Quark: that of the outputs of its modules of ``kv_cache_group``."""
     export, modules = section.get("export"), section.get("layer_quant_config")
     group = export.get("kv_cache_group") if isinstance(export, Mapping) else None
     if not isinstance(group, list) or not isinstance(modules, Mapping):
@@ -205,7 +186,7 @@ def _kv_of_quark(section: Mapping[str, Any]) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _left_alone(section: Mapping[str, Any]) -> list[str]:
+def _unquantised(section: Mapping[str, Any]) -> list[str]:
     lists = ("ignore", "exclude", "exclude_modules", "modules_to_not_convert", "ignored_layers")
     listed: list[Any] = next((section[name] for name in lists if isinstance(section.get(name), list)), [])
     return [entry for entry in listed if isinstance(entry, str)]
@@ -214,7 +195,7 @@ def _left_alone(section: Mapping[str, Any]) -> list[str]:
 def _matches(patterns: list[str], module: str) -> bool:
     """Whether a module is listed: by name, by part of it, by a glob, or (``re:``) by regular expression.
 
-    Lists name layers one by one; the probe stands for all of its class, so layer numbers are taken as one.
+    Lists name every layer; the probe stands for all of its class, so layer numbers do not count.
     """
     return any(_match(pattern, module) for pattern in patterns)
 

@@ -1,4 +1,4 @@
-"""Which built-in model a trace may be of, from what its kernels show."""
+"""Recognise the built-in model of a trace from its kernels."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from traceanalyzer.model.architecture import RECURRENT, Architecture
 from traceanalyzer.model.known import known_names, named
 
 ENOUGH = 3
-"""Evidence that one candidate needs: a layer count alone, or with one common trait, fits models not in the table."""
+"""Evidence that a candidate needs; chosen, not fitted: a layer count, alone or with one common trait, also fits models
+that are not in the table."""
 
 QUANTISED = frozenset({"fp8", "fp8_block", "int8", "int4", "int4_zero_point", "mxfp4", "nvfp4", "nvfp4_weight"})
 
 
 @dataclass(frozen=True)
 class TraceFacts:
-    """What a trace shows of its model; None for what it does not.
+    """What a trace tells of its model; None for what it does not.
 
     Attributes:
-        layers: transformer blocks of a step, over all pipeline stages.
+        layers: transformer blocks of a step over all pipeline stages.
         moe: whether blocks have expert kernels.
-        period: blocks after which their variants repeat; 1 where all are alike.
+        period: blocks after which their variants repeat; 1 if all are alike.
         experts: routed experts.
-        top_k: experts per token goes to.
+        top_k: experts per token.
         hidden: width of the residual stream, from shapes or a norm's tile.
-        hidden_limit: the largest it can be, such as the width of a norm's tile.
+        hidden_limit: its upper bound, such as the width of a norm's tile.
         vocab: rows of lm_head.
         weight_formats: formats of weights seen in kernel names, such as ``mxfp4``.
-        mla: whether latent attention was seen.
-        recurrent: whether state-space or linear-attention kernels were seen.
+        mla: whether there are MLA kernels.
+        recurrent: whether there are state-space or linear-attention kernels.
         qk_norm: whether queries and keys are normalised.
     """
 
@@ -49,12 +50,12 @@ class TraceFacts:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A built-in model that contradicts nothing seen.
+    """A built-in model that no fact contradicts.
 
     Attributes:
         architecture: the model.
-        evidence: weight of what agrees; see ``ENOUGH``.
-        reasons: what agrees, in words.
+        evidence: total weight of the facts that agree; see ``ENOUGH``.
+        reasons: the facts that agree, in words.
         same_shape: other built-in models of the same shape, which no trace can tell apart.
     """
 
@@ -65,18 +66,13 @@ class Candidate:
 
 
 def recognise_model(facts: TraceFacts, models: Iterable[Architecture] | None = None) -> Candidate | None:
-    """Return the one model that fits, or None where none or several do or too little was seen.
-
-    Args:
-        facts: what the trace shows.
-        models: the models to choose from; the built-in ones by default.
-    """
+    """Return the one model that fits, out of the built-in ones by default; None if several do or evidence is weak."""
     fitting = candidates(facts, models)
     return fitting[0] if len(fitting) == 1 and fitting[0].evidence >= ENOUGH else None
 
 
 def candidates(facts: TraceFacts, models: Iterable[Architecture] | None = None) -> list[Candidate]:
-    """Return the models that contradict nothing seen, those with most evidence first; one for each shape."""
+    """Return the models that no fact contradicts, those with most evidence first; one per shape."""
     known = list(models) if models is not None else [named(name) for name in known_names()]
     fitting = [candidate for model in known if (candidate := _judge(facts, model))]
     shapes: dict[tuple[object, ...], list[Candidate]] = {}
@@ -108,7 +104,7 @@ def _judge(facts: TraceFacts, model: Architecture) -> Candidate | None:
     quantised = facts.weight_formats & QUANTISED
     if quantised:
         if not quantised & model.weights.names:
-            # Any model can be quantised to fp8 or int4 after the fact; mxfp4 and nvfp4 weights say which they are.
+            # Any model can be quantised to fp8 or int4 later; only models published so have mxfp4 weights.
             if quantised & {"mxfp4"}:
                 return None
         else:
@@ -120,7 +116,10 @@ def _judge(facts: TraceFacts, model: Architecture) -> Candidate | None:
 
 
 def _comparisons(facts: TraceFacts, model: Architecture) -> list[tuple[object, object, int, str]]:
-    """(seen, the model's own, evidence if equal, in words). Traits that most models share weigh nothing."""
+    """Return (seen, the model's own, evidence if equal, in words).
+
+    Weights are chosen, not fitted: 2 for sizes that few models share, 1 for traits, 0 for what most models have.
+    """
     moe = model.moe
     recurrent = any(layer.attention in RECURRENT for layer in model.layers)
     period = model.period
@@ -132,14 +131,14 @@ def _comparisons(facts: TraceFacts, model: Architecture) -> list[tuple[object, o
         (facts.top_k, moe.top_k if moe else None, 1, f"top {moe.top_k if moe else 0}"),
         (facts.hidden, model.hidden, 2, f"hidden size {model.hidden}"),
         (facts.vocab, model.vocab, 2, f"vocabulary of {model.vocab}"),
-        (facts.mla, model.mla is not None, 1 if model.mla else 0, "latent attention"),
+        (facts.mla, model.mla is not None, 1 if model.mla else 0, "MLA"),
         (facts.recurrent, recurrent, 1 if recurrent else 0, "recurrent layers"),
         (facts.qk_norm, model.qk_norm is not None, 1 if model.qk_norm else 0, "norms of queries and keys"),
     ]
 
 
 def _period_to_compare(facts: TraceFacts, model: Architecture) -> int | None:
-    """Return the period seen, or None where it says nothing about this model.
+    """Return the period seen; None where it says nothing about this model.
 
     Layers that differ only in their window may look alike, and a model whose first layers are dense has no period.
     """

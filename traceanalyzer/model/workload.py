@@ -1,4 +1,4 @@
-"""What one step has to do: sequences, new tokens, the context they attend to, and over how many GPUs."""
+"""The work of one step: sequences, new tokens, the context that they attend to, and the layout over GPUs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Counter = Callable[[float, float], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Attended:
-    """What attention of one kind touches.
+    """What attention of one kind computes and reads.
 
     Attributes:
         pairs: (query token, visible token) pairs; None where the context is unknown.
         kv_tokens: tokens whose keys and values are read, summed over sequences; None likewise.
-        exact: false where equal lengths had to be assumed.
+        exact: false if it assumes equal lengths.
     """
 
     pairs: float | None
@@ -36,7 +36,7 @@ class Group:
         tokens: new tokens of all of them, sum of q.
         kv_tokens: tokens of all contexts, the new ones included, sum of p + q; None where unknown.
         pairs: causal pairs under full attention, sum of q p + q (q + 1) / 2; None where unknown.
-        decode: whether they generate (rather than read their prompt).
+        decode: whether they generate; else they read their prompt.
         lengths: (q, p + q) of each sequence where known.
     """
 
@@ -48,15 +48,15 @@ class Group:
     lengths: tuple[tuple[int, int], ...] | None = None
 
     def full(self) -> Attended:
-        """Return what full attention touches."""
+        """Return the work of full attention."""
         return Attended(self.pairs, self.kv_tokens)
 
     def sliding(self, window: int) -> Attended:
-        """Return what attention to the last ``window`` tokens touches, the query's own included."""
+        """Return the work of attention to the last ``window`` tokens, the query's own included."""
         return self._limited(lambda q, p: (window_pairs(q, p, window), min(p + q, window + q - 1)))
 
     def chunked(self, chunk: int) -> Attended:
-        """Return what attention within aligned chunks of ``chunk`` tokens touches."""
+        """Return the work of attention within aligned chunks of ``chunk`` tokens."""
         return self._limited(lambda q, p: (chunk_pairs(q, p, chunk), q + p % chunk))
 
     def _limited(self, count: Counter) -> Attended:
@@ -77,13 +77,13 @@ def full_pairs(q: float, p: float) -> float:
 
 
 def window_pairs(q: float, p: float, window: int) -> float:
-    """Return the pairs when each token sees at most ``window``, itself included."""
+    """Return the pairs if each token sees at most ``window`` tokens, itself included."""
     growing = min(max(window - p, 0), q)
     return growing * p + growing * (growing + 1) / 2 + (q - growing) * window
 
 
 def chunk_pairs(q: float, p: float, chunk: int) -> float:
-    """Return the pairs when a token sees those before it in its own chunk, itself included."""
+    """Return the pairs if each token sees those before it in its chunk, itself included."""
     total, start, left = 0.0, p % chunk, q
     while left > 0:
         here = min(left, chunk - start)
@@ -98,8 +98,8 @@ class Workload:
 
     Attributes:
         groups: its sequences by phase.
-        sampled: positions that a next token is drawn for: rows of lm_head.
-        basis: how the numbers were come by.
+        sampled: positions for which a token is sampled: rows of lm_head.
+        basis: where the numbers come from.
     """
 
     groups: tuple[Group, ...]
@@ -128,7 +128,7 @@ def from_lengths(lengths: Iterable[tuple[int, int]], *, sampled: int | None = No
 
     Args:
         lengths: (new tokens, tokens in the cache before) of each sequence.
-        sampled: sequences that a next token is drawn for; all of them by default.
+        sampled: sequences for which a token is sampled; all by default.
 
     Raises:
         ModelError: a length is absurd, or there is no sequence.
@@ -160,12 +160,7 @@ def group_of(members: Sequence[tuple[int, int]], *, decode: bool) -> Group:
 
 
 def decode_step(sequences: int, kv_tokens: int | None = None) -> Workload:
-    """Describe a decode step: one new token for each sequence.
-
-    Args:
-        sequences: sequences, B.
-        kv_tokens: tokens of all their contexts, the new ones included; None where unknown.
-    """
+    """Describe a decode step; ``kv_tokens`` are those of all contexts, the new ones included, None where unknown."""
     return from_sums(generation=(sequences, sequences, kv_tokens))
 
 
@@ -184,6 +179,7 @@ def from_sums(
         generation: the same of those that generate.
         context_squares: (sum of q q, sum of q (p + q)) of the former; makes their pairs exact.
         generation_squares: the same of the latter.
+        basis: where the sums come from.
 
     Raises:
         ModelError: the sums contradict each other, or there is no sequence.
@@ -194,8 +190,8 @@ def from_sums(
         raise ModelError("a step needs at least one sequence")
     notes = [basis]
     if any(group.kv_tokens is None for group in groups):
-        notes.append("the context's length is unknown, so attention is not modelled")
-    # Generating with more than one new token is speculative decoding, which checks each of them against lm_head.
+        notes.append("context length unknown: attention is not modelled")
+    # More than one new token per sequence is speculative decoding, which checks each of them with lm_head.
     sampled = sum(group.tokens if group.decode else group.requests for group in groups)
     return Workload(groups, sampled, tuple(notes))
 
@@ -225,7 +221,7 @@ _SGLANG = re.compile(r"^step\[(DECODE|EXTEND) bs=(\d+)(?: toks=(\d+))?")
 
 
 def from_marker(label: str | None) -> Workload | None:
-    """Read a step's marker: vLLM plain or detailed, SGLang. Null where it does not tell the work or there is none."""
+    """Read a step's marker, vLLM's plain or detailed or SGLang's; None if it does not tell the work."""
     text = (label or "").strip()
     try:
         if match := _DETAILED.match(text):
@@ -253,13 +249,13 @@ def from_marker(label: str | None) -> Workload | None:
 
 @dataclass(frozen=True)
 class Parallel:
-    """Over how many GPUs a model is spread.
+    """The parallel layout of a model.
 
     Attributes:
-        tp: tensor parallel: heads, FFN columns and vocabulary are split.
-        pp: pipeline parallel: layers are split into stages.
-        ep: expert parallel: whole experts are spread; 1, or tp times dp.
-        dp: data parallel: attention is repeated, each copy with its own sequences; without ``ep`` experts are too.
+        tp: tensor parallel: splits heads, FFN columns and vocabulary.
+        pp: pipeline parallel: splits layers into stages.
+        ep: expert parallel: spreads whole experts; 1, or tp times dp.
+        dp: data parallel: copies of attention, each with its own sequences; without ``ep`` of the experts, too.
     """
 
     tp: int = 1
@@ -276,5 +272,5 @@ class Parallel:
 
     @property
     def gpus(self) -> int:
-        """GPUs altogether."""
+        """All its GPUs."""
         return self.tp * self.pp * self.dp

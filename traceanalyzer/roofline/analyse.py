@@ -9,7 +9,7 @@ import polars as pl
 from traceanalyzer.findings import DOUBTFUL_NAMES, NO_TARGET, Finding
 from traceanalyzer.hardware import DeviceName, Gpu, recognise
 from traceanalyzer.model import Architecture, ExpertRouting, ModelError, Workload
-from traceanalyzer.model.ops import stage_layers
+from traceanalyzer.model.model_step import stage_layers
 from traceanalyzer.roofline.ceilings import Ceilings, Reached, default_ceilings, proven
 from traceanalyzer.roofline.cross_checks import cross_checks, kind_checks, message_checks
 from traceanalyzer.roofline.facts import execution_of, layout_of, trace_facts

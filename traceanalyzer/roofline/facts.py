@@ -7,7 +7,7 @@ import re
 import polars as pl
 
 from traceanalyzer.model import FORMATS, Architecture, Execution, ModelError, Parallel, TraceFacts
-from traceanalyzer.model.ops import stage_layers
+from traceanalyzer.model.model_step import stage_layers
 from traceanalyzer.names import KernelName, parse
 from traceanalyzer.roofline.roofline_result import RooflineError
 from traceanalyzer.roofline.scope import STEP, Scope

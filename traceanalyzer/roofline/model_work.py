@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from traceanalyzer.model import Architecture, Execution, ExpertRouting, Op, Parallel, Workload, rope_table_cast
+from traceanalyzer.model import Architecture, Execution, ExpertRouting, Op, Parallel, Step, Workload, rope_table_cast
 from traceanalyzer.model.architecture import Mla
-from traceanalyzer.model.ops import ops_by_layers, stage_layers
+from traceanalyzer.model.model_step import stage_layers
+from traceanalyzer.model.ops import ops_by_layers
 from traceanalyzer.roofline.ceilings import Ceilings
 
 OP_SCHEMA: dict[str, pl.DataType] = {
@@ -51,7 +52,7 @@ def model_ops(
     cast = rope_table_cast(model)
     layers = tuple(stage_layers(len(model.layers), parallel.pp, stage))
     for number, workload in enumerate(workloads):
-        ops = ops_by_layers(model, workload, parallel, routing, execution, stage=stage)
+        ops = ops_by_layers(Step(model, workload, parallel, routing, execution, stage))
         ops += [(replace(cast, role="copy"), layers)] if cast else []
         rows += [
             {**_row(number, part, ceilings), "layer": list(own) or [None]}

@@ -10,7 +10,7 @@ from traceanalyzer.commands.estimate.result import EstimateMemory
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Architecture, Parallel, kv_bytes, state_bytes
 from traceanalyzer.model.architecture import SOFTMAX_ATTENTION
-from traceanalyzer.model.ops import stage_layers
+from traceanalyzer.model.model_step import stage_layers
 from traceanalyzer.model.parameters import Tensor, tensors
 
 WORKSPACE_BYTES = 1.5e9

@@ -14,7 +14,7 @@ from typing import Literal
 from traceanalyzer.commands.estimate.deployment import Chunk, Deployment, workload
 from traceanalyzer.commands.estimate.efficiencies import EstimateError, class_of, collective_ns, peak_tflops
 from traceanalyzer.commands.estimate.result import EstimateOp
-from traceanalyzer.model import Op, counted_ops, expected_distinct
+from traceanalyzer.model import Op, Step, counted_ops, expected_distinct
 
 OpBound = Literal["compute", "memory", "latency", "communication"]
 BOUNDS: tuple[OpBound, ...] = ("compute", "memory", "latency", "communication")
@@ -84,15 +84,10 @@ def op_times(
         EstimateError: the work of an op is unknown, or there is a collective and no known link.
         HardwareError: the GPU has no known peak for a data type.
     """
-    counted = counted_ops(
-        deployment.architecture,
-        workload(decodes, context, chunks, graphs=deployment.graphs),
-        deployment.parallel,
-        deployment.routing,
-        deployment.execution,
-        stage=stage,
-    )
-    return tuple(time_op(_on_busiest_rank(deployment, op), count, deployment) for op, count in counted)
+    work = workload(decodes, context, chunks, graphs=deployment.graphs)
+    own = deployment
+    step = Step(own.architecture, work, own.parallel, own.routing, own.execution, stage)
+    return tuple(time_op(_on_busiest_rank(own, op), count, own) for op, count in counted_ops(step))
 
 
 def time_op(op: Op, count: int, deployment: Deployment) -> OpTime:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from traceanalyzer.model import Architecture, Execution, ModelError, Op, Parallel
+from traceanalyzer.model import Architecture, Execution, ModelError, Op, Parallel, Step
 from traceanalyzer.model.ops import ops_by_layers
 from traceanalyzer.names import parse
 from traceanalyzer.roofline import Request, Roofline, RooflineError
@@ -96,7 +96,7 @@ def _ops_frame(
     rows = [
         (number, list(layers) or outside, op.role, op.m, op.n, op.k, op.experts, op.top_k, op.distinct_experts)
         for number, workload in enumerate(distinct)
-        for op, layers in ops_by_layers(model, workload, parallel, request.routing, execution, stage=stage)
+        for op, layers in ops_by_layers(Step(model, workload, parallel, request.routing, execution, stage))
         if _is_product(op)
     ]
     names = ("workload", "layer", "role", "op_m", "op_n", "op_k", "experts", "top_k", "distinct")
