@@ -68,23 +68,23 @@ def _attended(group: Group, layer: Layer) -> Attended:
 def _softmax_attention(step: Step, block: Layer) -> Op:
     """4 H h FLOP per pair; 2 G h cached values per visible token; queries read and outputs written."""
     a = step.architecture
-    seen = attended(step.workload.groups, block)
+    seen, queries = attended(step.workload.groups, block), step.heads * a.head_dim
+    return _attention(step, seen, 4 * queries, 2 * step.tokens * queries, 2 * step.kv_heads * a.head_dim * a.kv.bytes)
+
+
+def _attention(step: Step, seen: Attended, flops: int, activations: int, kv_bytes: float, *notes: str) -> Op:
+    """Return attention with this many FLOP per pair, activation values, and bytes read per visible token."""
+    about = (UNKNOWN_CONTEXT,) if seen.pairs is None else () if seen.exact else (EQUAL_LENGTHS,)
     return Op(
         name="attention",
         role="attention",
-        dtype=a.activation.compute,
-        flops=None if seen.pairs is None else 4.0 * step.heads * a.head_dim * seen.pairs,
-        activation_bytes=2 * step.tokens * step.heads * a.head_dim * step.width,
-        kv_bytes=None if seen.kv_tokens is None else 2 * seen.kv_tokens * step.kv_heads * a.head_dim * a.kv.bytes,
+        dtype=step.architecture.activation.compute,
+        flops=None if seen.pairs is None else float(flops) * seen.pairs,
+        activation_bytes=activations * step.width,
+        kv_bytes=None if seen.kv_tokens is None else seen.kv_tokens * kv_bytes,
         kernels=None,
-        notes=_attention_notes(seen),
+        notes=(*about, *notes),
     )
-
-
-def _attention_notes(seen: Attended) -> tuple[str, ...]:
-    if seen.pairs is None:
-        return (UNKNOWN_CONTEXT,)
-    return () if seen.exact else (EQUAL_LENGTHS,)
 
 
 def _latent(step: Step, mla: Mla, block: Layer) -> list[Op]:
@@ -97,15 +97,8 @@ def _latent(step: Step, mla: Mla, block: Layer) -> list[Op]:
     if mla.q_rank:
         # The two down-projections share their input and are one GEMM in the engines.
         ops += step.linear("qkv_a_proj", "qkv_proj", stored, t, a.hidden, mla.q_rank + latent)
-        ops.append(
-            step.elementwise(
-                "qkv_a_norm",
-                "norm",
-                t * (mla.q_rank + mla.kv_rank),
-                t * (mla.q_rank + mla.kv_rank),
-                kernels=None,
-            )
-        )
+        normed = t * (mla.q_rank + mla.kv_rank)
+        ops.append(step.elementwise("qkv_a_norm", "norm", normed, normed, kernels=None))
         ops += step.linear("q_b_proj", "qkv_proj", stored, t, mla.q_rank, queries)
     else:
         ops += step.linear("q_proj", "qkv_proj", stored, t, a.hidden, queries)
@@ -128,16 +121,9 @@ def _latent_decode(step: Step, mla: Mla, block: Layer, groups: list[Group]) -> l
     a, seen = step.architecture, attended(groups, block)
     t, latent = sum(group.tokens for group in groups), mla.kv_rank + mla.rope
     absorbed = step.heads * mla.kv_rank * (mla.nope + mla.v)
-    attention = Op(
-        name="attention",
-        role="attention",
-        dtype=a.activation.compute,
-        flops=None if seen.pairs is None else 2.0 * step.heads * (latent + mla.kv_rank) * seen.pairs,
-        activation_bytes=t * step.heads * (latent + mla.kv_rank) * step.width,
-        kv_bytes=None if seen.kv_tokens is None else seen.kv_tokens * latent * a.kv.bytes,
-        kernels=None,
-        notes=(*_attention_notes(seen), "absorbed: attention over the latents"),
-    )
+    values = step.heads * (latent + mla.kv_rank)
+    how = "absorbed: attention over the latents"
+    attention = _attention(step, seen, 2 * values, t * values, latent * a.kv.bytes, how)
     around = Op(
         name="absorb",
         role="attention",
@@ -159,18 +145,8 @@ def _latent_context(step: Step, mla: Mla, block: Layer, groups: list[Group]) -> 
     expanded = step.heads * (mla.nope + mla.v)
     m = int(seen.kv_tokens) if seen.kv_tokens is not None else t
     ops = step.linear("kv_b_proj", "qkv_proj", a.weights.attention, m, mla.kv_rank, expanded)
-    read = None if seen.kv_tokens is None else seen.kv_tokens * step.heads * (head + mla.v) * step.width
-    attention = Op(
-        name="attention",
-        role="attention",
-        dtype=a.activation.compute,
-        flops=None if seen.pairs is None else 2.0 * step.heads * (head + mla.v) * seen.pairs,
-        activation_bytes=t * step.heads * (head + mla.v) * step.width,
-        kv_bytes=read,
-        kernels=None,
-        notes=(*_attention_notes(seen), "keys and values expanded from the latents"),
-    )
-    return [*ops, attention]
+    values, how = step.heads * (head + mla.v), "keys and values expanded from the latents"
+    return [*ops, _attention(step, seen, 2 * values, t * values, values * step.width, how)]
 
 
 def _recurrent(step: Step, mixer: Mixer | None) -> list[Op]:

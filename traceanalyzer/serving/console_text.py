@@ -1,4 +1,4 @@
-"""The result that ``vllm bench serve`` and SGLang's ``bench_serving`` print on the terminal, pasted into a file."""
+"""Results as ``vllm bench serve`` and SGLang's ``bench_serving`` print them on the terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def holds_console_result(text: str) -> bool:
 
 
 def from_console(text: str, source: str) -> list[ServingResult]:
-    """Read every printed result of the text; settings printed before a result count for it."""
+    """Read every printed result; settings printed before a result belong to it."""
     blocks = [block for block in _blocks(text) if block[1]]
     many = len(blocks) > 1
     results = [_result(lines, source, f"line {number}" if many else None) for number, lines in blocks]
@@ -47,7 +47,7 @@ def from_console(text: str, source: str) -> list[ServingResult]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line number of each title with the lines of its block, those printed before it included."""
+    """Yield the line number of each title with the lines of its block and those before it."""
     lines: dict[str, str] = {}
     title: int | None = None
     for number, raw in enumerate(text.splitlines(), 1):

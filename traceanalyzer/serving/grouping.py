@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from traceanalyzer.problems import TraceError
 from traceanalyzer.serving.serving_result import UNLIMITED, Load, ServingResult, Setting
@@ -18,7 +19,7 @@ class RunGroup:
 
     Attributes:
         load: concurrency and request rate.
-        where: other settings that tell this group from others of its side.
+        where: other settings that distinguish this group from others of its side.
         results: the runs.
     """
 
@@ -46,11 +47,7 @@ def shown(value: Setting | None) -> str:
 
 
 def select(results: Sequence[ServingResult], wanted: Sequence[str], option: str) -> tuple[ServingResult, ...]:
-    """Keep the runs whose settings have the values of every ``KEY=VALUE``.
-
-    Raises:
-        TraceError: none is left.
-    """
+    """Return the runs whose settings have the values of every ``KEY=VALUE``; TraceError if none is left."""
     kept = list(results)
     for pair_ in wanted:
         key, _, value = pair_.partition("=")
@@ -64,7 +61,7 @@ def select(results: Sequence[ServingResult], wanted: Sequence[str], option: str)
 
 
 def split_settings(results: Iterable[ServingResult]) -> list[str]:
-    """Name the settings that vary among runs of the same load, so that these are not repetitions of each other."""
+    """Return the settings that vary among runs of one load, which are then no repetitions of each other."""
     by_load: dict[Load, list[ServingResult]] = {}
     for result in results:
         by_load.setdefault(result.load, []).append(result)
@@ -72,7 +69,7 @@ def split_settings(results: Iterable[ServingResult]) -> list[str]:
 
 
 def group(results: Iterable[ServingResult], by: Sequence[str] = ()) -> list[RunGroup]:
-    """RunGroup runs by load and the named settings, in order of load."""
+    """Group runs by load and the named settings, in order of load."""
     by_key: dict[tuple[Load, tuple[Setting | None, ...]], list[ServingResult]] = {}
     for result in results:
         by_key.setdefault((result.load, tuple(result.settings.get(key) for key in by)), []).append(result)
@@ -83,14 +80,8 @@ def group(results: Iterable[ServingResult], by: Sequence[str] = ()) -> list[RunG
     return sorted(groups, key=_order)
 
 
-@dataclass(frozen=True, eq=False)
-class PairedGroups:
-    """Groups of two sides that belong together.
-
-    Attributes:
-        pairs: one group of each side. One group on each side is a pair whatever its load.
-        single: names of the groups without a partner.
-    """
+class PairedGroups(NamedTuple):
+    """Pairs with one group of each side, and the names of groups without a partner."""
 
     pairs: list[tuple[RunGroup, RunGroup]]
     single: list[str]
@@ -99,15 +90,10 @@ class PairedGroups:
 def pair(
     before: Sequence[ServingResult], after: Sequence[ServingResult], names: tuple[str, str] = SIDES
 ) -> PairedGroups:
-    """Pair the groups of two sides by load and by the settings that vary within a side.
+    """Pair the groups of two sides, called ``names``, by load and by the settings that vary within a side.
 
-    Args:
-        before: one side.
-        after: the other.
-        names: what to call them.
-
-    Raises:
-        TraceError: a side mixes configurations that the other side does not tell apart, or no load is common.
+    A single group on each side is a pair whatever its load. Raises TraceError if a side mixes configurations that the
+    other one does not tell apart, or no load is common.
     """
     by = sorted({*split_settings(before), *split_settings(after)})
     sides = [group(side, by) for side in (before, after)]
@@ -134,7 +120,7 @@ def _names(groups: Iterable[RunGroup]) -> str:
 
 
 def _refuse_mixture(name: str, groups: Sequence[RunGroup], others: Sequence[RunGroup], by: Sequence[str]) -> None:
-    """Stop when a side has several values of a setting at one load and the other side shares none of them."""
+    """Raise TraceError if a side has several values of a setting at one load, of which the other side has none."""
     for key in by:
         values = {g.where.get(key) for g in groups}
         if len(values) > 1 and not values & {g.where.get(key) for g in others}:

@@ -1,4 +1,4 @@
-"""How much a mean of repeated runs may be off: Student's t, without a statistics library."""
+"""Confidence intervals of means of repeated runs: Student's t, without a statistics library."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 LEVEL = 0.95
+"""Of the confidence intervals; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,10 @@ class RunMean:
 
     Attributes:
         mean: over the runs.
-        runs: how many.
-        half_width: of the confidence interval of the mean at ``LEVEL``; None for a single run.
+        runs: number of runs.
+        half_width: of the confidence interval of the mean; None for a single run.
         deviation: sample standard deviation; None for a single run.
-        resolution: half a unit of the last digit, where the figure was read from rounded text.
+        resolution: half a unit of the last digit of figures from rounded text.
     """
 
     mean: float
@@ -39,10 +40,10 @@ def estimate(values: Sequence[float], resolution: float = 0.0) -> RunMean:
 
 
 def difference_half_width(before: RunMean, after: RunMean) -> float | None:
-    """Half the confidence interval of ``after - before``; None when neither side was repeated.
+    """Return half the confidence interval of ``after - before``; None if neither side was repeated.
 
-    Both repeated: Welch's t-test, degrees of freedom rounded down. One repeated: the single run is taken to scatter
-    as the repeated ones do (Student's t with their degrees of freedom).
+    Both repeated: Welch's t-test, degrees of freedom rounded down. One repeated: the single run is assumed to vary like
+    the repeated ones (Student's t with their degrees of freedom).
     """
     if before.deviation is None and after.deviation is None:
         return None
@@ -59,7 +60,7 @@ def difference_half_width(before: RunMean, after: RunMean) -> float | None:
 
 
 def t_quantile(freedom: int, level: float = LEVEL) -> float:
-    """The t with ``P(|T| <= t) = level`` for a whole number of degrees of freedom, by bisection."""
+    """Return the t with ``P(|T| <= t) = level`` for whole degrees of freedom, by bisection."""
     low, high = 0.0, 1.0
     while t_probability(high, freedom) < level:
         high *= 2
@@ -70,7 +71,7 @@ def t_quantile(freedom: int, level: float = LEVEL) -> float:
 
 
 def t_probability(t: float, freedom: int) -> float:
-    """``P(|T| <= t)``, by the finite series in cos(theta), theta = atan(t / sqrt(freedom)).
+    """Return ``P(|T| <= t)`` by the finite series in cos(theta), theta = atan(t / sqrt(freedom)).
 
     Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
     """

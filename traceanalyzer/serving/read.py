@@ -1,4 +1,4 @@
-"""Find the results at the paths a user gave: files, folders of a sweep, patterns."""
+"""Find the results at the paths that a user gives: files, folders of a sweep, patterns."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from traceanalyzer.serving.text_files import exists, text_of
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".log", ".md", ".json.gz", ".jsonl.gz")
 RUN_FILE = re.compile(r"run=\d+\.json")
 ENOUGH_TO_RECOGNISE = 5
-"""Figures in common by which a printed copy of a saved result is recognised; chosen, not fitted."""
+"""Equal figures that make a printed result a copy of a saved one; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
 class ReadResults:
-    """What lies at the paths.
+    """What was read at some paths.
 
     Attributes:
         results: every run, in order of file name.
@@ -56,7 +56,7 @@ def read(paths: str | Sequence[str]) -> ReadResults:
 
 
 def _without_printed_copies(results: list[ServingResult], warnings: list[TraceWarning]) -> ReadResults:
-    """Leave out what a run printed where its saved result lies in the same folder, so that no run counts twice."""
+    """Return the results without printed copies of a saved one in the same folder, so that no run counts twice."""
     saved = [result for result in results if not result.resolution]
     kept = []
     for result in results:
@@ -80,7 +80,7 @@ def _prints(printed: ServingResult, saved: ServingResult) -> bool:
 
 
 def _expand(path: str) -> list[Path]:
-    """Turn one argument into existing paths: a plain path, a pattern, or a list with commas."""
+    """Return the existing paths of one argument: a path, a pattern, or a list with commas."""
     if exists(path):
         return [Path(path)]
     # Path.glob takes no absolute pattern.
@@ -94,7 +94,7 @@ def _expand(path: str) -> list[Path]:
 
 
 def _read_folder(folder: Path) -> ReadResults:
-    """Read the results below a folder; of a sweep only its runs, not the summaries made from them."""
+    """Read the results below a folder; of a sweep only the runs, not summaries of them."""
     files = sorted(
         path for path in folder.rglob("*") if path.is_file() and path.name.endswith(SUFFIXES) and path.name[0] != "."
     )
@@ -130,7 +130,7 @@ def _made_from_runs(path: Path, sweeps: set[Path]) -> bool:
 
 
 def _failure(path: Path) -> TraceWarning:
-    """Say what a sweep wrote down about a run that failed."""
+    """Return a warning with what a sweep wrote about a failed run."""
     try:
         failure = json.loads(text_of(path))
         reason = f"{failure.get('error_type', 'error')}: {failure.get('error', '')}"
@@ -161,7 +161,7 @@ def _read_file(path: Path) -> ReadResults:
 
 
 def _from_json(text: str, source: str, *, repeat: bool) -> tuple[list[ServingResult], list[TraceWarning]]:
-    """Read a document, or one document per line; a broken line is skipped with a warning."""
+    """Read a document, or one document per line; a line that is not JSON is skipped with a warning."""
     try:
         document = json.loads(text)
     except RecursionError as error:

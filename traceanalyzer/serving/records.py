@@ -1,4 +1,4 @@
-"""One mapping of a result file (a JSON object, a row of a table) as a result."""
+"""A result from one mapping of a file: a JSON object or a row of a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ("latency", ("avg_latency",)),
     ("throughput", ("requests_per_second", "tokens_per_second")),
 )
-# Names and times of a run, and totals that are read on their own: none of them is a setting.
+# Names, times and totals of a run, which are no settings.
 NO_SETTINGS = {"date", "label", "run_number", "num_prompts", "endpoint_type", "success_rate", "percentiles", ""}
 ROW_COUNTS = {"completed", "failed", "num_prompts", "total_input_tokens", "total_output_tokens"}
 NO_LIMIT = {None, "", "none", "null", "not set", "unlimited", "inf"}
@@ -24,7 +24,7 @@ NO_LIMIT = {None, "", "none", "null", "not set", "unlimited", "inf"}
 def from_object(
     saved: Mapping[str, Any], source: str, place: str | None = None, *, repeat: bool = False
 ) -> ServingResult | None:
-    """Read a JSON object that a benchmark saved; None when it holds none of the figures that make a result."""
+    """Read a JSON object that a benchmark saved; None if it has none of the figures of a result."""
     keyed = {canonical(str(key)): value for key, value in saved.items()}
     kind = next((kind for kind, keys in KINDS if any(key in keyed for key in keys)), None)
     if kind is None:
@@ -53,7 +53,7 @@ def from_object(
 
 
 def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> ServingResult | None:
-    """Read a row of a table by its headings; other columns are settings. None when no column is a metric."""
+    """Read a row of a table by its headings; other columns are settings. None if no column is a metric."""
     metrics: dict[str, float] = {}
     resolution: dict[str, float] = {}
     settings: dict[str, Setting] = {}
@@ -98,20 +98,20 @@ def from_row(row: Mapping[str, Any], source: str, place: str | None = None) -> S
 
 
 def _is_setting(heading: str) -> bool:
-    """Whether a column that is not a metric tells a setting of the run."""
+    """Whether a column that is not a metric is a setting of the run."""
     key = canonical(heading)
     return bool(heading.strip()) and not is_fact(key) and key not in NO_SETTINGS
 
 
 def half_unit(text: str) -> float:
-    """Half a unit of the last digit written: 0.005 for ``0.06``, 0 where the text keeps all digits of a float."""
+    """Return half a unit of the last digit: 0.005 for ``0.06``, 0 for text with all digits of a float."""
     digits = text.strip().partition(".")[2]
     decimals = len(digits) if digits.isdigit() else 0
     return 0.0 if decimals > 6 or "e" in text.lower() else 0.5 * 10.0**-decimals
 
 
 def _metrics(keyed: Mapping[str, Any]) -> dict[str, float]:
-    """Take the figures; the percentiles of ``bench latency`` get keys of their own."""
+    """Return the metrics; the percentiles of ``bench latency`` get keys of their own."""
     percentiles = keyed.get("percentiles")
     if isinstance(percentiles, Mapping):
         keyed = {**keyed, **{f"p{p}_latency": value for p, value in percentiles.items()}}
@@ -139,7 +139,7 @@ def _is_list_as_text(value: Any) -> bool:
 
 
 def _setting(value: Any) -> Setting:
-    """Bring the same setting to the same value however it is written: 32 and "32", Infinity and "inf"."""
+    """Return one value for all spellings of a setting: 32 and "32", Infinity and "inf"."""
     if isinstance(value, bool):
         return value
     number = as_number(value)
@@ -157,7 +157,7 @@ def _concurrency(value: Any) -> Setting:
 
 
 def _failed(keyed: Mapping[str, Any]) -> int | None:
-    """Count failed requests: stated, or by the error texts, or what is missing of the prompts."""
+    """Return failed requests: as stated, else by error texts, else prompts that were not completed."""
     stated = _count(keyed.get("failed"))
     if stated is not None:
         return stated
@@ -169,7 +169,7 @@ def _failed(keyed: Mapping[str, Any]) -> int | None:
 
 
 def _per_request(keyed: Mapping[str, Any], failed: int | None) -> PerRequest:
-    """Take per-request numbers where all requests count; with failures, entries cannot be matched to requests."""
+    """Return numbers per request; with failures, entries cannot be matched to requests."""
     if failed:
         return PerRequest()
     lists = {}
@@ -181,7 +181,7 @@ def _per_request(keyed: Mapping[str, Any], failed: int | None) -> PerRequest:
 
 
 def _derived(details: PerRequest, failed: int | None, kind: Kind, metrics: Mapping[str, float]) -> dict[str, float]:
-    """Calculate end-to-end latency from the requests' own, where the file has them but no summary of them."""
+    """Return end-to-end latency over the requests' own, if the file has no summary of them."""
     if kind != "serve" or failed or not details.latencies or "mean_e2el_ms" in metrics:
         return {}
     ordered = sorted(details.latencies)
@@ -213,7 +213,7 @@ def _share(text: str, value: float | None) -> float | None:
 
 
 def _requests(counts: Mapping[str, int | None], success: float | None) -> tuple[int | None, int | None, int | None]:
-    """Return prompts, failed and completed requests of a row, as far as counts and success rate tell them."""
+    """Return prompts, failed and completed requests of a row from its counts and success rate."""
     prompts, failed, completed = counts.get("num_prompts"), counts.get("failed"), counts.get("completed")
     if failed is None and prompts is not None and (completed is not None or success is not None):
         failed = prompts - (completed if completed is not None else round(prompts * (success or 0.0)))

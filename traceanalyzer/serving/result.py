@@ -1,7 +1,8 @@
-"""What several commands say of serving results, field by field: the comparison of two sides, results, utilisation."""
+"""What several commands answer about serving results, field by field."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 from traceanalyzer.declare import Document, Part, told
@@ -20,6 +21,11 @@ Values = str | float | bool | list[str | float | bool | None]
 """A setting, or the several values that it has on one side."""
 
 
+Figure = float | None
+_logged = partial(told, null="not logged")
+_repeated = partial(told, null="no repeated runs")
+
+
 class GpuUtilisation(Part):
     """A GPU in the averages of a utilisation log. MB are 10^6 bytes."""
 
@@ -27,28 +33,16 @@ class GpuUtilisation(Part):
     source: Annotated[str, told("Its file.")]
     gpu: Annotated[str, told("Id of the GPU.", heading="GPU")]
     samples: Annotated[int, told("Samples averaged.")]
-    gpu_percent: Annotated[float | None, told("GPU busy.", null="not logged", heading="GPU %")]
-    memory_controller_percent: Annotated[
-        float | None, told("Memory controller busy.", null="not logged", heading="mem. busy %")
-    ]
-    memory_used_mib: Annotated[float | None, told("Memory used.", null="not logged", unit="MiB", heading="memory MiB")]
-    memory_used_percent: Annotated[
-        float | None, told("Memory used, of all memory.", null="not logged", heading="memory %")
-    ]
-    pcie_rx_mb_s: Annotated[
-        float | None, told("PCIe received.", null="not logged", unit="MB/s", heading="PCIe rx MB/s")
-    ]
-    pcie_tx_mb_s: Annotated[float | None, told("PCIe sent.", null="not logged", unit="MB/s", heading="PCIe tx MB/s")]
+    gpu_percent: Annotated[Figure, _logged("GPU busy.", heading="GPU %")]
+    memory_controller_percent: Annotated[Figure, _logged("Memory controller busy.", heading="mem. busy %")]
+    memory_used_mib: Annotated[Figure, _logged("Memory used.", unit="MiB", heading="memory MiB")]
+    memory_used_percent: Annotated[Figure, _logged("Memory used, of all memory.", heading="memory %")]
+    pcie_rx_mb_s: Annotated[Figure, _logged("PCIe received.", unit="MB/s", heading="PCIe rx MB/s")]
+    pcie_tx_mb_s: Annotated[Figure, _logged("PCIe sent.", unit="MB/s", heading="PCIe tx MB/s")]
     pcie_both_mb_s: Annotated[
-        float | None,
-        told(
-            "PCIe in both directions, where reported together.",
-            null="not logged",
-            unit="MB/s",
-            heading="PCIe rx+tx MB/s",
-        ),
+        Figure, _logged("PCIe in both directions, where reported together.", unit="MB/s", heading="PCIe rx+tx MB/s")
     ]
-    power_w: Annotated[float | None, told("Power.", null="not logged", unit="W", heading="power W")]
+    power_w: Annotated[Figure, _logged("Power.", unit="W", heading="power W")]
 
 
 class LoadResult(Part):
@@ -99,12 +93,8 @@ class MetricChange(Part):
     before: Annotated[float | None, told("Mean of BEFORE.", null="that side lacks it")]
     after: Annotated[float | None, told("Mean of AFTER.", null="that side lacks it")]
     change_percent: Annotated[float | None, told("Change of the mean.", null="a side is missing, or before is 0")]
-    change_percent_low: Annotated[
-        float | None, told("Low end of its 95 % confidence interval.", null="no repeated runs", unit="%")
-    ]
-    change_percent_high: Annotated[
-        float | None, told("High end of its 95 % confidence interval.", null="no repeated runs", unit="%")
-    ]
+    change_percent_low: Annotated[Figure, _repeated("Low end of its 95 % confidence interval.", unit="%")]
+    change_percent_high: Annotated[Figure, _repeated("High end of its 95 % confidence interval.", unit="%")]
     direction: Direction
     verdict: Annotated[
         Verdict | None,
@@ -116,12 +106,8 @@ class MetricChange(Part):
     ]
     runs_before: Annotated[int, told("Runs of BEFORE.", csv=False)]
     runs_after: Annotated[int, told("Runs of AFTER.", csv=False)]
-    half_width_before: Annotated[
-        float | None, told("Half the confidence interval of before.", null="no repeated runs", csv=False)
-    ]
-    half_width_after: Annotated[
-        float | None, told("Half the confidence interval of after.", null="no repeated runs", csv=False)
-    ]
+    half_width_before: Annotated[Figure, _repeated("Half the confidence interval of before.", csv=False)]
+    half_width_after: Annotated[Figure, _repeated("Half the confidence interval of after.", csv=False)]
 
 
 class ServingDocument(Document, tag="traceanalyzer/serving/1"):

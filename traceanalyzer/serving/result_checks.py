@@ -1,7 +1,7 @@
-"""Checks that every sound result satisfies; a broken one becomes a warning with the figures.
+"""Relations between the figures of a result; one that does not hold becomes a warning with the figures.
 
-Rounded figures are intervals (half a unit of the last digit each way), so a check is broken only when no values within
-the rounding satisfy it.
+A rounded figure is an interval of half a unit of its last digit each way: a relation holds if any values within the
+rounding satisfy it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from traceanalyzer.serving.metrics import QUANTITIES
 from traceanalyzer.serving.serving_result import ServingResult
 
 EXACT = 0.01
-"""Relative difference allowed where a relation is exact: files round their figures. Chosen, not fitted."""
+"""Tolerance of exact relations, as files round their figures; chosen, not fitted."""
 
 AVERAGED = 0.25
-"""The same where it is not: latency = TTFT + (length - 1) x TPOT holds for means of equal lengths only. Chosen, not
+"""Tolerance of latency = TTFT + (length - 1) x TPOT, which holds for means only if lengths are equal; chosen, not
 fitted."""
 
 
 class FigureRange(NamedTuple):
-    """A positive figure known within bounds."""
+    """Bounds of a positive figure."""
 
     low: float
     high: float
@@ -42,7 +42,7 @@ class FigureRange(NamedTuple):
         return FigureRange(self.low + other.low, self.high + other.high)
 
     def agrees(self, other: FigureRange, tolerance: float) -> bool:
-        """Whether the two overlap when each may be off by the relative tolerance."""
+        """Whether the two overlap within a relative tolerance."""
         return self.low <= other.high * (1 + tolerance) and other.low <= self.high * (1 + tolerance)
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ def check(result: ServingResult) -> tuple[TraceWarning, ...]:
 
 def failed(results: Iterable[ServingResult]) -> tuple[TraceWarning, ...]:
     """Return one warning for each result some of whose requests failed."""
-    message = "some requests failed; the figures cover only those that succeeded"
+    message = "some requests failed; the figures cover only successful ones"
     return tuple(
         TraceWarning("failed_requests", message, result.where, count=result.failed)
         for result in results
@@ -103,14 +103,14 @@ def _rates(result: ServingResult) -> Iterator[str]:
 
 
 def output_length(result: ServingResult) -> FigureRange | None:
-    """Mean output length: stated by totals, else tokens/s over requests/s."""
+    """Return the mean output length: from totals, else tokens/s over requests/s."""
     stated = _exactly(result.output_length)
     tokens, requests = _get(result, "output_throughput"), _get(result, "request_throughput")
     return stated or (tokens.over(requests) if tokens and requests else None)
 
 
 def expected_latency(result: ServingResult) -> FigureRange | None:
-    """Mean latency in ms that TTFT, TPOT and the output length imply: TTFT + (n - 1) x TPOT; None where unknown."""
+    """Return the mean latency in ms implied by TTFT + (output length - 1) x TPOT; None where unknown."""
     length, ttft, tpot = output_length(result), _get(result, "mean_ttft_ms"), _get(result, "mean_tpot_ms")
     if not (length and ttft and tpot) or length.low < 1:
         return None
@@ -128,7 +128,7 @@ def _latency(result: ServingResult) -> Iterator[str]:
 
 
 def _in_flight(result: ServingResult) -> Iterator[str]:
-    """Little's law: requests/s x latency is the mean number in flight, which the limit bounds."""
+    """Little's law: requests/s x latency is the mean number in flight, at most the limit."""
     limit, rate = result.load.concurrency, _get(result, "request_throughput")
     measured = _get(result, "mean_e2el_ms")
     latency, tolerance = (measured, 0.02) if measured else (expected_latency(result), AVERAGED)

@@ -1,4 +1,4 @@
-"""Tables of results: CSV in any dialect, the summary of a sweep, and Markdown tables pasted from an article."""
+"""Tables of results: CSV in any dialect, summaries of sweeps, and Markdown tables from articles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULE = re.compile(r"[|\s:+-]*-[|\s:+-]*")
 
 
 def from_csv(text: str, source: str) -> list[ServingResult]:
-    """Read every row of a table that has a heading the tool knows; an empty list when it has none."""
+    """Read every row of a table with a known heading; an empty list without one."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) < 2:
         return []
@@ -29,7 +29,7 @@ def from_csv(text: str, source: str) -> list[ServingResult]:
 
 
 def from_markdown(text: str, source: str) -> list[ServingResult]:
-    """Read every table drawn with ``|`` in the text; of several, each gets its number as the setting ``table``."""
+    """Read every table drawn with ``|``; of several, each gets its number as the setting ``table``."""
     tables = [rows for rows in _pipe_tables(text) if _results(rows, source)]
     if len(tables) == 1:
         return _results(tables[0], source)
@@ -59,14 +59,14 @@ def _results(rows: list[list[str]], source: str, prefix: str = "") -> list[Servi
 
 
 def _is_of_a_benchmark(heading: list[str]) -> bool:
-    """Whether a benchmark wrote the headings: one in other words makes it somebody's own table."""
+    """Whether a benchmark wrote the headings; a heading in other words makes it another table."""
     full = {canonical(cell) for cell in heading}
     others = any(known and known.key != canonical(cell) for cell in heading if (known := column(cell)))
     return not others and any(key in full for key in KINDS[0][1])
 
 
 def _refuse_ambiguous(heading: list[str], rows: list[list[str]], source: str) -> None:
-    """Stop where two columns of one name hold different figures: which of them is meant, nobody can tell."""
+    """Raise TraceError if two columns of one name have different figures."""
     first: dict[str, int] = {}
     for at, cell in enumerate(heading):
         before = first.setdefault(canonical(cell), at)
@@ -87,9 +87,9 @@ def _pipe_tables(text: str) -> Iterator[list[list[str]]]:
 
 
 def _plain_numbers(rows: list[list[str]], *, decimal_comma: bool) -> list[list[str]]:
-    """Write numbers with a decimal point and without grouping.
+    """Return cells whose numbers have a decimal point and no grouping.
 
-    ``2,400`` is two thousand four hundred, unless the table is known for decimal commas or has a cell such as ``0,06``.
+    ``2,400`` is two thousand four hundred, unless the table has decimal commas or a cell such as ``0,06``.
     """
     by_comma = decimal_comma or any(
         DECIMAL_COMMA.fullmatch(cell.strip()) and not GROUPED.fullmatch(cell.strip()) for row in rows for cell in row

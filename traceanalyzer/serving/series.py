@@ -43,8 +43,8 @@ class Series:
     """The runs of one configuration over loads.
 
     Attributes:
-        name: what sets it apart: label, settings that differ, or file.
-        points: one group of runs per load; several runs only where the files say that they are repetitions.
+        name: its label, the settings that differ, or its file.
+        points: one group of runs per load; several runs only if the files say that they are repetitions.
     """
 
     name: str
@@ -52,10 +52,9 @@ class Series:
 
 
 def series(results: Sequence[ServingResult]) -> tuple[Series, ...]:
-    """Sort results into configurations: same folder, label and settings but for the load.
+    """Return results by configuration: the same folder, label and settings other than the load.
 
-    Files are taken for repetitions of each other only where they are the numbered runs of a sweep or the lines of one
-    file; other files of the same load are kept apart.
+    Only numbered runs of a sweep and lines of one file are repetitions; other files of the same load stay apart.
     """
     families: dict[tuple[object, ...], list[ServingResult]] = {}
     for result in results:
@@ -80,7 +79,7 @@ def _identity(result: ServingResult) -> tuple[object, ...]:
 
 
 def _home(runs: Sequence[ServingResult]) -> Path:
-    """The file of the runs, or the folder of the sweep or of the several files that they fill."""
+    """Return the file of the runs, or the folder of the sweep or of their several files."""
     path = Path(runs[0].source)
     if runs[0].repeat:
         return path.parents[1]
@@ -88,7 +87,7 @@ def _home(runs: Sequence[ServingResult]) -> Path:
 
 
 def _names(configurations: Sequence[Sequence[ServingResult]]) -> list[str]:
-    """Name each configuration by its label, else the settings that differ, else its file."""
+    """Return names of configurations: label, else the settings that differ, else file."""
     varying = _varying([runs[0].settings for runs in configurations])
     names = []
     for runs in configurations:
@@ -101,14 +100,14 @@ def _names(configurations: Sequence[Sequence[ServingResult]]) -> list[str]:
 
 
 def _varying(settings: Sequence[Mapping[str, Setting]]) -> list[str]:
-    """Return the settings that tell configurations apart; none where they are too many for a name."""
+    """Return the settings that differ between configurations; none if they are too many for a name."""
     keys = {key for one in settings for key in one} - {*LOAD_SETTINGS, "burstiness"}
     varying = sorted(key for key in keys if len({one.get(key) for one in settings}) > 1)
     return varying if len(varying) <= LONGEST_NAME else []
 
 
 def load_result(name: str, point: RunGroup) -> LoadResult:
-    """Return what the runs of one load gave; ``name`` is that of the configuration."""
+    """Return the runs of one load as a row; ``name`` is that of the configuration."""
     keys = sorted({key for run in point.results for key in run.metrics}, key=sort_key)
     means = {key: mean for key in keys if (mean := mean_of(point, key)) is not None}
     return LoadResult(
@@ -138,6 +137,6 @@ def show_rows(listed: Sequence[Series]) -> list[dict[str, Any]]:
 
 
 def show_columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Name the columns of ``show_rows``: those that ``LoadResult`` declares, then every metric that occurs."""
+    """Return the columns of ``show_rows``: those that ``LoadResult`` declares, then every metric that occurs."""
     fixed = csv_columns(LoadResult)
     return [*fixed, *sorted({key for row in rows for key in row} - set(fixed), key=sort_key)]

@@ -1,4 +1,4 @@
-"""One run of a serving benchmark, whatever file it came from."""
+"""One run of a serving benchmark, from whatever file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ UNLIMITED = "unlimited"
 
 
 class Load(NamedTuple):
-    """How hard a run pressed the server.
-
-    Attributes:
-        concurrency: the most requests in flight, or None when unlimited or unknown.
-        request_rate: requests sent per second, or None when all were sent at once or it is unknown.
-    """
+    """Most requests in flight and requests sent per second; None where unlimited or unknown."""
 
     concurrency: float | None
     request_rate: float | None
@@ -26,7 +21,7 @@ class Load(NamedTuple):
 
 @dataclass(frozen=True)
 class PerRequest:
-    """What a detailed result keeps of every request; times in seconds, one entry per request, empty where not kept."""
+    """Details of every request where a result has them; times in seconds."""
 
     ttfts: tuple[float, ...] = ()
     output_lens: tuple[float, ...] = ()
@@ -38,20 +33,20 @@ class ServingResult:
     """One run.
 
     Attributes:
-        source: the file it came from.
-        place: where in the file, such as ``line 3``; None when the file holds one run.
+        source: its file.
+        place: where in the file, such as ``line 3``; None if the file has one run.
         kind: which benchmark: serve (over HTTP), latency or throughput (offline).
         metrics: figures by the key that ``vllm bench`` gives them; milliseconds for ``*_ms``, else seconds, tokens/s,
             requests/s. A figure that is absent or NaN in the file is absent here.
-        settings: what the run was told to do, by key; ``max_concurrency`` may be ``unlimited``.
+        settings: by key; ``max_concurrency`` may be ``unlimited``.
         prompts, completed, failed: requests; None where unknown.
-        success_share: share of requests that succeeded, where a file says it without counts; None elsewhere.
+        success_share: share of successful requests, where a file states it without counts; None elsewhere.
         input_tokens, output_tokens: totals over completed requests; None where unknown.
-        resolution: half a unit of the last digit of figures that were read from rounded text.
-        derived: metrics that were calculated from the per-request times in the file.
-        label: the name the run was given, or None.
-        repeat: whether the file belongs to a set of repeated runs of one configuration.
-        per_request: details, where kept.
+        resolution: half a unit of the last digit of figures from rounded text.
+        derived: metrics calculated from the per-request times in the file.
+        label: name of the run, or None.
+        repeat: whether the file is one of repeated runs of a configuration.
+        per_request: details, if there are any.
     """
 
     source: str
@@ -78,7 +73,7 @@ class ServingResult:
 
     @property
     def success(self) -> float | None:
-        """Share of requests that succeeded; None where unknown."""
+        """Share of successful requests; None where unknown."""
         if self.failed is None:
             return self.success_share
         if self.failed == 0:

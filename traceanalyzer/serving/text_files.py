@@ -1,4 +1,4 @@
-"""Text files as benchmarks and monitors leave them: gzip or plain, UTF-8 or the UTF-16 that PowerShell writes."""
+"""Text files of benchmarks and monitors: gzip or plain, UTF-8 or PowerShell's UTF-16."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ GZIP = b"\x1f\x8b"
 
 
 def text_of(path: Path) -> str:
-    """Decode a file; bytes that cannot be decoded are replaced.
-
-    Raises:
-        TraceError: it cannot be read, or is too large to be what it should be.
-    """
+    """Decode a file, replacing undecodable bytes; TraceError if it cannot be read or is larger than 1 GiB."""
     try:
         with path.open("rb") as file:
             compressed = file.read(len(GZIP)) == GZIP
@@ -26,13 +22,13 @@ def text_of(path: Path) -> str:
     except (OSError, EOFError, zlib.error) as error:
         raise TraceError(str(path), f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > LARGEST_BYTES:
-        raise TraceError(str(path), "is larger than 1 GiB, which no such file is")
+        raise TraceError(str(path), "is larger than 1 GiB: not a result or a log")
     encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     return data.decode(encoding, errors="replace")
 
 
 def exists(path: str) -> bool:
-    """Whether there is such a file or folder; no list of files is one, however long its text."""
+    """Whether there is such a file or folder; False for texts that cannot be a path."""
     try:
         return Path(path).exists()
     except (OSError, ValueError):

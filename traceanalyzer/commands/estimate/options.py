@@ -28,118 +28,80 @@ LONGEST = 10_000_000
 option = functools.partial(click.option, show_default=True)
 Tokens = click.IntRange(1, LONGEST)
 Degree = click.IntRange(min=1)
+Share = FiniteRange(0, 1, min_open=True)
+Positive = FiniteRange(min=0, min_open=True)
+
+
+Text = str | None
+Texts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class EstimateOptions:
     """The options as typed."""
 
-    model: Annotated[
-        str,
-        option("--model", required=True, help="A built-in name such as gpt-oss-120b, or a config.json."),
-    ]
+    model: Annotated[str, option("--model", required=True, help="A name such as gpt-oss-120b, or a config.json.")]
     gpu: Annotated[str, option("--gpu", required=True, help="A GPU; `gpus` lists those known.")]
     isl: Annotated[int, option("--isl", type=Tokens, default=1024, help="Tokens of a prompt.")]
     osl: Annotated[int, option("--osl", type=Tokens, default=1024, help="Tokens of an answer.")]
-    batch: Annotated[
-        str | None, option("--batch", help="Requests in flight; several with commas. The largest within --slo, else 1.")
-    ]
+    batch: Annotated[Text, option("--batch", help="Requests in flight, or several with commas.  [in --slo, else 1]")]
     tp: Annotated[int, click.option("--tp", type=Degree, default=1, help="Tensor-parallel degree.")]
     pp: Annotated[int, click.option("--pp", type=Degree, default=1, help="Pipeline-parallel degree.")]
     ep: Annotated[
-        int,
-        click.option("--ep", type=Degree, default=1, help="Expert-parallel ranks; above --tp with DP attention."),
+        int, click.option("--ep", type=Degree, default=1, help="Expert-parallel ranks; above --tp with DP attention.")
     ]
     dp: Annotated[int, click.option("--dp", type=Degree, default=1, help="Data-parallel copies.")]
-    dtype: Annotated[str | None, option("--dtype", help="Format of the weights: bf16, fp8, int4, mxfp4, nvfp4, ...")]
-    kv_dtype: Annotated[str | None, option("--kv-dtype", help="Format of the KV cache: bf16, fp8, ...")]
+    dtype: Annotated[Text, option("--dtype", help="Format of the weights: bf16, fp8, int4, mxfp4, nvfp4, ...")]
+    kv_dtype: Annotated[Text, option("--kv-dtype", help="Format of the KV cache: bf16, fp8, ...")]
     max_num_batched_tokens: Annotated[
-        int,
-        option(
-            "--max-num-batched-tokens",
-            type=click.IntRange(min=1),
-            default=8192,
-            help="Tokens per step: decodes first, prompts fill the rest.",
-        ),
+        int, option("--max-num-batched-tokens", type=Degree, default=8192, help="Tokens per step, decodes first.")
     ]
     gpu_memory_utilization: Annotated[
-        float,
-        option(
-            "--gpu-memory-utilization",
-            type=FiniteRange(0, 1, min_open=True),
-            default=0.9,
-            help="Share of a GPU's memory that the engine uses.",
-        ),
+        float, option("--gpu-memory-utilization", type=Share, default=0.9, help="Share of GPU memory to use.")
     ]
     gpu_fit: Annotated[bool, click.option("--gpu-fit", is_flag=True, help="Fail if the weights do not fit.")]
     slo: Annotated[
-        str | None,
-        option(
-            "--slo",
-            help="Find the largest batch within ttft=2s,tpot=200ms, or a preset such as mlperf-llama2-70b-server.",
-        ),
+        Text, option("--slo", help="Find the largest batch within ttft=2s,tpot=200ms or mlperf-llama2-70b-server, ...")
     ]
-    compare_gpu: Annotated[
-        str | None,
-        option("--compare-gpu", metavar="GPU", help="The same on a second GPU, and the shortcut by Amdahl's law."),
-    ]
-    shares: Annotated[
-        str | None,
-        option(
-            "--shares", help="Compute-bound shares for the shortcut: decode=0.7,prefill=0.85. The model's by default."
-        ),
-    ]
+    compare_gpu: Annotated[Text, option("--compare-gpu", metavar="GPU", help="Compare with a second GPU.")]
+    shares: Annotated[Text, option("--shares", help="Compute-bound shares for Amdahl's law: decode=0.7,prefill=0.85.")]
     measured_tokens_per_s: Annotated[
         float | None,
-        option("--measured-tokens-per-s", type=FiniteRange(min=0, min_open=True), help="Output measured on --gpu."),
+        option("--measured-tokens-per-s", type=Positive, help="Measured on --gpu, which --compare-gpu scales."),
     ]
     compare_parallel: Annotated[
-        str | None,
-        option("--compare-parallel", metavar="LAYOUTS", help="Compare layouts: tp=4,pp=4,ep=4 or tp=2+pp=2,tp=4."),
+        Text, option("--compare-parallel", metavar="LAYOUTS", help="Compare layouts: tp=4,pp=4,ep=4 or tp=2+pp=2,tp=4.")
     ]
     link_gbps: Annotated[
-        str | None,
-        option("--link-gbps", help="Bandwidth between GPUs in one direction, GB/s; LOW:HIGH with --compare-parallel."),
+        Text, option("--link-gbps", help="GB/s between GPUs one way; LOW:HIGH for --compare-parallel.")
     ]
     ep_imbalance: Annotated[
         float | None,
         option("--ep-imbalance", type=FiniteRange(min=1), help="Load of the busiest EP rank over the mean."),
     ]
     routing_skew: Annotated[
-        float | None,
-        option("--routing-skew", type=FiniteRange(min=0), help="Zipf exponent of routing; 0: uniform.  [0.69]"),
+        float | None, option("--routing-skew", type=FiniteRange(min=0), help="Zipf exponent; 0: uniform.  [0.69]")
     ]
     calibrate: Annotated[
-        str | None,
-        option("--calibrate", metavar="TRACE", help="Take achieved efficiencies from a trace of this model and GPU."),
+        Text, option("--calibrate", metavar="TRACE", help="Take efficiencies from a trace of the model.")
     ]
     calibrate_serving: Annotated[
-        str | None,
-        option("--calibrate-serving", metavar="RESULTS", help="Fit to serving results of this model, GPU and layout."),
+        Text, option("--calibrate-serving", metavar="RESULTS", help="Fit to serving results of this deployment.")
     ]
-    select: Annotated[
-        tuple[str, ...],
-        option("--select", multiple=True, metavar="KEY=VALUE", help="Which of the results to fit to. Repeatable."),
-    ]
+    select: Annotated[Texts, option("--select", multiple=True, metavar="KEY=VALUE", help="Which results to fit to.")]
     trace: Annotated[
-        str | None,
-        option("--trace", metavar="TRACE", help="Predict TPOT of this trace after a hotspot got faster."),
+        Text, option("--trace", metavar="TRACE", help="Predict TPOT of this trace after a hotspot got faster.")
     ]
     to_share: Annotated[
-        tuple[str, ...],
-        option("--to-share", multiple=True, metavar="ROLE=SHARE", help="With --trace: moe_down=0.6 of its roof."),
+        Texts, option("--to-share", multiple=True, metavar="ROLE=SHARE", help="With --trace: moe_down=0.6 of its roof.")
     ]
     change: Annotated[
-        tuple[str, ...],
-        option("--change", multiple=True, metavar="ROLE=BEFORE:AFTER", help="With --trace: a measured change of time."),
+        Texts, option("--change", multiple=True, metavar="ROLE=BEFORE:AFTER", help="With --trace: a measured change.")
     ]
     roofline: Annotated[
-        bool, click.option("--roofline", is_flag=True, help="Every kernel at the peak, launches free: a floor.")
+        bool, click.option("--roofline", is_flag=True, help="A floor: kernels at the peak, launches free.")
     ]
-    no_graphs: Annotated[
-        bool,
-        click.option("--no-graphs", is_flag=True, help="Decode steps are not padded to captured batch sizes."),
-    ]
+    no_graphs: Annotated[bool, click.option("--no-graphs", is_flag=True, help="Do not pad to captured batch sizes.")]
     gpu_file: Annotated[Path | None, gpu_file_option]
     rank: Annotated[int | None, rank_option]
     no_cache: Annotated[bool, no_cache_option]

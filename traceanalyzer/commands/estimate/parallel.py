@@ -136,7 +136,7 @@ def _served(
     deployment: Deployment, traffics: Sequence[Traffic], gbps: Sequence[float], budget: int
 ) -> dict[Load, Served]:
     """Return what clients see at every bandwidth of the link and every batch."""
-    served = {}
+    served: dict[Load, Served] = {}
     for rate in gbps:
         times = StepTimes(replace(deployment, link=replace(deployment.known_link(), gbps=rate)))
         served |= {(rate, traffic.concurrency): steady(times, traffic, budget) for traffic in traffics}

@@ -1,4 +1,4 @@
-"""Chunked prefill, simulated step by step: decodes go first, parts of prompts fill the rest of the token budget."""
+"""Chunked prefill, simulated step by step: decodes first, parts of prompts in what is left of the token budget."""
 
 from __future__ import annotations
 
@@ -12,21 +12,15 @@ from traceanalyzer.commands.estimate.efficiencies import EstimateError
 from traceanalyzer.commands.estimate.step_time import StepTimes
 
 LONGEST_STRIDE = 64
-"""Rounds between which nothing changes but the contexts are taken together, at most this many."""
+"""Most rounds to simulate at once while only contexts grow; chosen, not fitted."""
 
 MEASURED = 100
-"""Requests that a simulation under constant load measures, or as many as are in flight where they are fewer."""
+"""Requests to measure under constant load, or as many as are in flight if those are fewer; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What clients send.
-
-    Attributes:
-        isl: tokens of a prompt.
-        osl: tokens of an answer.
-        concurrency: requests in flight: as soon as one ends, the next is sent.
-    """
+    """What clients send: prompts of ``isl`` and answers of ``osl`` tokens, the next request as soon as one ends."""
 
     isl: int
     osl: int
@@ -39,9 +33,9 @@ class Served:
 
     Attributes:
         ttft_ns: mean time from sending a request to its first token, waiting included.
-        ttft_p99_ns: 99 % quantile of it over requests.
-        tpot_ns: mean time between a request's tokens after the first; None where an answer is one token.
-        tpot_p99_ns: its 99 % quantile.
+        ttft_p99_ns: its 99 % quantile over requests.
+        tpot_ns: mean time between a request's tokens after the first; None if an answer is one token.
+        tpot_p99_ns: its 99 % quantile over requests.
         latency_ns: mean time of a whole request.
         requests_per_s: by Little's law, requests in flight / latency.
         tokens_per_s: tokens of answers, over all requests.
@@ -71,7 +65,7 @@ class _Request:
 
 @dataclass
 class _Server:
-    """One simulation. Decodes are kept by the round they end in, so that a round costs no loop over them."""
+    """One simulation. Decodes are stored by the round in which they end, so that a round needs no loop over them."""
 
     times: StepTimes
     traffic: Traffic
@@ -105,13 +99,13 @@ class _Server:
         self.sent += 1
 
     def resume(self, left: int) -> None:
-        """Take up a request in the middle of its answer, with this many tokens to come."""
+        """Add a request in the middle of its answer, with this many tokens to come."""
         self.ending.setdefault(left, []).append(_Request(0.0))
         self.decodes += 1
         self.context += self.traffic.isl + self.traffic.osl - left
 
     def advance(self) -> None:
-        """Run one round, or as many as nothing changes in."""
+        """Run one round, or as many as pass without a change."""
         chunks, finished = self._fill()
         rounds = 1 if chunks else min(min(self.ending) - self.round, LONGEST_STRIDE)
         decodes = max(self.decodes, 1)
@@ -133,7 +127,7 @@ class _Server:
                 self.send()
 
     def _answer(self, finished: Sequence[_Request]) -> list[_Request]:
-        """Start the answers of prompts that have been read; return those that are over with their first token."""
+        """Start the answers of prompts that have been read; return requests that end with their first token."""
         for request in finished:
             request.first_ns = self.now_ns
         if self.traffic.osl == 1:
@@ -145,10 +139,9 @@ class _Server:
         return []
 
     def _fill(self) -> tuple[tuple[Chunk, ...], list[_Request]]:
-        """Give what decodes leave of each rank's budget to prompts, first come first served.
+        """Fill what decodes leave of each rank's budget with prompts, first come, first served.
 
-        Returns:
-            the chunks of the rank that has most, and the requests whose prompts end.
+        Returns the chunks of the rank with the most tokens, and the requests whose prompts end.
         """
         filled = [self._fill_rank(queue) for queue in self.waiting]
         chunks = max((chunks for chunks, _ in filled), key=lambda own: sum(chunk.tokens for chunk in own))
@@ -170,17 +163,11 @@ class _Server:
 
 
 def steady(times: StepTimes, traffic: Traffic, budget: int = DEFAULT_BUDGET) -> Served:
-    """Simulate a server under constant load whose requests end evenly staggered.
+    """Simulate a server under constant load whose requests end at even intervals.
 
     It starts with every request in the middle of its answer; requests sent after as many have ended are measured.
-
-    Args:
-        times: of the deployment's rounds.
-        traffic: what clients send.
-        budget: max_num_batched_tokens of each data-parallel rank.
-
-    Raises:
-        EstimateError: more sequences than a step has tokens.
+    ``budget`` is max_num_batched_tokens of each data-parallel rank; EstimateError if a step has fewer tokens than there
+    are sequences.
     """
     server = _Server(times, traffic, budget, endless=True)
     answer = traffic.osl - 1
@@ -199,9 +186,9 @@ def steady(times: StepTimes, traffic: Traffic, budget: int = DEFAULT_BUDGET) -> 
 
 
 def burst(times: StepTimes, traffic: Traffic, budget: int = DEFAULT_BUDGET) -> Served:
-    """Simulate as many requests as may be in flight, all sent at once, until the last has ended.
+    """Simulate as many requests as may be in flight, all sent at once, until the last one ends.
 
-    This is what a benchmark does whose number of prompts is its concurrency. Arguments and errors: see ``steady``.
+    So does a benchmark with as many prompts as its concurrency. Arguments and errors: see ``steady``.
     """
     server = _Server(times, traffic, budget, endless=False)
     for _ in range(traffic.concurrency):

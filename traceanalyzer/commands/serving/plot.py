@@ -31,13 +31,9 @@ class Curve:
 
 
 def curves(groups: Mapping[str, Sequence[RunGroup]]) -> tuple[list[Curve], str]:
-    """Take the curves that can be drawn, over concurrency or else over the request rate.
+    """Return the curves over concurrency, else over the request rate, and the name of that axis.
 
-    Returns:
-        the curves and the name of the x axis.
-
-    Raises:
-        TraceError: no result has both a load and output tokens/s.
+    Raises TraceError where no result has both a load and output tokens/s.
     """
     for axis, label in (("concurrency", "concurrent requests"), ("request_rate", "requests sent per second")):
         drawn = [curve for name, points in groups.items() if (curve := _curve(name, points, axis)) is not None]
@@ -47,11 +43,7 @@ def curves(groups: Mapping[str, Sequence[RunGroup]]) -> tuple[list[Curve], str]:
 
 
 def throughput_curves(groups: Mapping[str, Sequence[RunGroup]], title: str = "") -> Figure:
-    """Draw tokens/s over concurrency; a lone curve's name is the title where none is given.
-
-    Raises:
-        TraceError: no result has both a load and output tokens/s.
-    """
+    """Draw ``curves``; by default the title is the name of an only curve."""
     drawn, label = curves(groups)
     with style.styled():
         return _draw(drawn, label, title)
@@ -110,7 +102,7 @@ def _draw(drawn: Sequence[Curve], label: str, title: str) -> Figure:
 
 
 def _thinned(ticks: Sequence[float]) -> list[float]:
-    """Keep the ticks that have room: on a doubling axis, each at least a sixth above the one kept before."""
+    """Return the ticks that have room: from the last down, each at least 12 % below the next (chosen, not fitted)."""
     kept: list[float] = []
     for tick in reversed(ticks):
         if not kept or (tick > 0 and kept[-1] / tick > 1.12):

@@ -94,7 +94,8 @@ def render_comparison(comparison: ServingDocument, width: int) -> Group:
         parts += [table(("setting", "before", "after"), lines, name_column=None, width=width), Text()]
     by_load: dict[str, dict[str, MetricChange]] = {}
     for change in comparison.metrics:
-        load = RunGroup(Load(change.concurrency, change.request_rate), change.where, ()).name
+        where: dict[str, Any] = dict(change.where)
+        load = RunGroup(Load(change.concurrency, change.request_rate), where, ()).name
         by_load.setdefault(load, {})[change.metric] = change
     if len(by_load) > 1:
         parts += [_changes_by_load(by_load, width), Text(), Text("  every other metric: --json or --csv")]
