@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tests.support.places import DATA, ROOT
 from traceanalyzer.commands.tune.compile.candidate_order import ordered, regret, score
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts
@@ -75,7 +77,7 @@ def read_facts() -> Facts:
     for line in FACTS.read_text().splitlines():
         entry = json.loads(line)
         config = Config.from_dict(entry["config"])
-        found[entry["target"], config, entry["even"]] = CompileFacts.from_dict(entry["facts"])
+        found[entry["target"], config, entry["even"]] = msgspec.convert(entry["facts"], CompileFacts)
     return found
 
 
@@ -113,7 +115,12 @@ def regrets(kernel: str, gpu: str, table: Table, facts: Facts, first: int) -> li
 def lines_of(facts: Facts) -> Iterable[str]:
     """Return facts as lines of the data file."""
     for (target, config, even), fact in facts.items():
-        entry: dict[str, Any] = {"target": target, "even": even, "config": config.to_dict(), "facts": fact.to_dict()}
+        entry: dict[str, Any] = {
+            "target": target,
+            "even": even,
+            "config": config.to_dict(),
+            "facts": msgspec.to_builtins(fact),
+        }
         yield json.dumps(entry) + "\n"
 
 

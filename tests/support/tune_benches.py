@@ -34,4 +34,4 @@ def outcome_of(
 
 def verdicts(outcome: JobOutcome) -> dict[Config, str]:
     """Return each candidate's verdict."""
-    return {result.config: result.verdict for result in outcome.results}
+    return {result.launch: result.verdict for result in outcome.results}

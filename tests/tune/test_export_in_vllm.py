@@ -24,7 +24,7 @@ import pytest
 from tests.support.places import ROOT
 from traceanalyzer.commands.tune.export.patch import find_opt_flags, make_patch
 from traceanalyzer.commands.tune.export.plugin import plugin_files, write_plugin
-from traceanalyzer.commands.tune.export.vllm_moe import MoeFile, file_name, moe_document, write_moe_file
+from traceanalyzer.commands.tune.export.vllm_moe import file_name, moe_document, write_moe_file
 from traceanalyzer.commands.tune.formats import read_sweep
 from traceanalyzer.commands.tune.policy.compute import Policy, make_policy
 
@@ -151,7 +151,7 @@ def test_vllm_itself_takes_the_rules_configuration_at_every_m(venv: Path, tmp_pa
     given = {"group_m": 1, "num_warps": 4, "num_stages": 2}
     name = file_name(authors, experts=32, n=2880, device="AMD Radeon 8060S")
     document = moe_document(authors, triton_version="3.5.0", given=given)
-    write_moe_file(tmp_path, MoeFile(name, document))
+    write_moe_file(tmp_path, name, document)
     tokens = [*range(1, 40), 512, 100_000]
     environment = {**os.environ, "VLLM_TUNED_CONFIG_FOLDER": str(tmp_path), "VLLM_NO_USAGE_STATS": "1"}
     command = [str(venv / "bin" / "python"), "-c", LOOK_UP, "AMD_Radeon_8060S", json.dumps(tokens)]

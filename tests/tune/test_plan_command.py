@@ -22,7 +22,7 @@ from tests.support.plan_traces import MOE_CONFIG, fused_moe
 from traceanalyzer.cli.main import cli
 from traceanalyzer.cli.request_options import given_gpu
 from traceanalyzer.commands.tune.compile.device import device_of
-from traceanalyzer.commands.tune.options import candidates_of, problems_to_measure, routing_draws, space_of
+from traceanalyzer.commands.tune.spec_text import candidates_of, problems_to_measure, routing_draws, space_of
 
 Save = Callable[..., Path]
 SCHEMA = ROOT / "docs" / "schemas" / "tune-plan.json"

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.commands.tune.measure.race import clearly_worse, leader, results
-from traceanalyzer.commands.tune.measure.statistics import median_interval, ratio_interval
+from traceanalyzer.commands.tune.measure.race import (
+    clearly_worse,
+    leader,
+    median_interval,
+    ratio_interval,
+    results,
+)
 from traceanalyzer.kernels.problem import Config
 
 A, B, C = Config(16, 16, 32), Config(16, 32, 32), Config(16, 64, 32)
@@ -79,7 +84,7 @@ def test_equal_candidates_are_rarely_called_slower() -> None:
 
 def test_verdicts_say_what_is_known() -> None:
     measured = {A: noisy(1.0, 5, 0), B: noisy(1.0, 5, 1), C: noisy(1.5, 5, 2)}
-    found = {result.config: result for result in results((C, B, A), measured, {}, set())}
+    found = {result.launch: result for result in results((C, B, A), measured, {}, set())}
     assert {found[A].verdict, found[B].verdict} == {"best", "tie"}
     assert found[C].verdict == "slower"
 
@@ -91,10 +96,10 @@ def test_too_few_rounds_are_unclear() -> None:
 
 def test_failures_and_the_unmeasured_come_last_with_their_reason() -> None:
     found = results((A, B, C), {B: noisy(1.0, 3, 0)}, {A: "it crashed"}, set())
-    assert [(result.config, result.verdict) for result in found] == [(B, "best"), (C, "unmeasured"), (A, "failed")]
+    assert [(result.launch, result.verdict) for result in found] == [(B, "best"), (C, "unmeasured"), (A, "failed")]
     assert found[-1].reason == "it crashed"
 
 
 def test_a_dropped_candidate_is_not_the_best_even_with_a_smaller_median() -> None:
     measured = {A: noisy(1.0, 5, 0), B: {0: (0.9,), 1: (0.9,), 2: (0.9,), 3: (0.9,)}}
-    assert results((A, B), measured, {}, {B})[0].config == A
+    assert results((A, B), measured, {}, {B})[0].launch == A

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -88,7 +89,7 @@ def test_regret_is_what_the_first_candidates_lose() -> None:
 def test_what_needs_too_much_shared_memory_comes_last_with_the_reason() -> None:
     large, broken = replace(CONFIG, num_stages=5), replace(CONFIG, num_stages=3)
     compiled = {large: replace(FACTS, shared_bytes=300_000), CONFIG: FACTS, broken: NotCompiled("CompilationError: no")}
-    found = rank_candidates(find_kernel("dense"), PROBLEM, DEVICE, compiled).candidates
+    found = rank_candidates(find_kernel("dense"), PROBLEM, DEVICE, compiled)
     assert [(candidate.rank, candidate.fits) for candidate in found] == [(1, True), (None, False), (None, False)]
     assert "300,000 bytes of shared memory; sm_90 has 232,448" in (found[1].reason or "")
     assert found[2].reason == "CompilationError: no"
@@ -98,7 +99,7 @@ def test_what_needs_too_much_shared_memory_comes_last_with_the_reason() -> None:
 def test_what_was_not_compiled_in_time_is_not_said_to_be_unable_to_run() -> None:
     broken, slow = replace(CONFIG, num_stages=3), replace(CONFIG, num_stages=5)
     compiled = {broken: NotCompiled("no"), slow: NotCompiled("not compiled within 1 s", late=True), CONFIG: FACTS}
-    found = rank_candidates(find_kernel("dense"), PROBLEM, DEVICE, compiled).candidates
+    found = rank_candidates(find_kernel("dense"), PROBLEM, DEVICE, compiled)
     assert [candidate.fits for candidate in found] == [True, None, False]
     assert found[1].reason == "not compiled within 1 s"
 
@@ -129,7 +130,7 @@ def test_preselection_loses_no_value_that_was_asked_for() -> None:
 
 
 def test_facts_survive_a_round_trip() -> None:
-    assert CompileFacts.from_dict(FACTS.to_dict()) == FACTS
+    assert msgspec.convert(msgspec.to_builtins(FACTS), CompileFacts) == FACTS
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ def test_the_fastest_wins_although_everything_drifts() -> None:
     outcome = outcome_of(GOOD, Settings(rounds=8, samples=3, margin=None))
     assert outcome.finished
     assert outcome.best is not None
-    assert outcome.best.config in (FAST, TIE)
+    assert outcome.best.launch in (FAST, TIE)
     assert verdicts(outcome)[SLOWER] == "slower"
-    ratio = next(result.ratio for result in outcome.results if result.config == SLOWER)
+    ratio = next(result.ratio_to_best for result in outcome.results if result.launch == SLOWER)
     assert ratio is not None
-    assert ratio.value == pytest.approx(1.2, rel=0.05), "the drift of 1 % a call cancels within a round"
+    assert ratio == pytest.approx(1.2, rel=0.05), "the drift of 1 % a call cancels within a round"
 
 
 def test_what_cannot_be_told_apart_is_reported_as_a_tie() -> None:
@@ -36,7 +36,7 @@ def test_what_cannot_be_told_apart_is_reported_as_a_tie() -> None:
 def test_racing_drops_the_hopeless_at_once_and_the_slower_later(tmp_path: Path) -> None:
     log = tmp_path / "log"
     outcome = outcome_of(GOOD, Settings(rounds=8, samples=2), log=log)
-    rounds = {result.config: result.rounds for result in outcome.results}
+    rounds = {result.launch: result.rounds for result in outcome.results}
     assert rounds[HOPELESS] == 1
     assert 3 <= rounds[SLOWER] < 8
     assert rounds[FAST] == 8
@@ -66,7 +66,7 @@ def test_a_wrong_result_is_never_timed(tmp_path: Path) -> None:
     log, wrong = tmp_path / "log", Config(16, 16, 256)
     outcome = outcome_of((*GOOD, wrong), Settings(rounds=2, samples=1), log=log)
     failed = outcome.results[-1]
-    assert (failed.config, failed.verdict) == (wrong, "failed")
+    assert (failed.launch, failed.verdict) == (wrong, "failed")
     assert "wrong result" in (failed.reason or "")
     assert f"sample 16 uniform {wrong.label}" not in log.read_text()
 
@@ -146,7 +146,7 @@ def test_starting_the_process_again_is_no_candidates_time() -> None:
     settings = Settings(rounds=1, samples=1, timeout_s=1)
     with fake_bench(FAKE_START_S="1.5") as bench:
         outcome = measure(bench, [Job(PROBLEM, None, (killer, *GOOD))], settings, Journal(None))[0]
-    assert [result.config for result in outcome.results if result.verdict == "failed"] == [killer]
+    assert [result.launch for result in outcome.results if result.verdict == "failed"] == [killer]
 
 
 def test_a_process_that_does_not_start_again_ends_the_run_and_fails_nobody(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from traceanalyzer.cli.main import cli
-from traceanalyzer.commands.tune.compile import compilation, compile_worker, screen
+from traceanalyzer.commands.tune.compile import compilation, screen
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts
 from traceanalyzer.hardware.assembly import Assembly, Instructions
 from traceanalyzer.kernels.problem import Config, Problem
@@ -69,8 +69,8 @@ def test_a_damaged_cache_file_is_compiled_again(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "key.json"
     for damaged in ('{"name": "den', "[1]", ""):
         path.write_text(damaged)
-        assert compile_worker.answer(question, tmp_path) == {"facts": FACTS.to_dict(), "cached": False}
-        assert compile_worker.answer(question, tmp_path)["cached"]
+        assert compilation.answer(question, tmp_path) == {"facts": FACTS, "cached": False}
+        assert compilation.answer(question, tmp_path) == {"facts": FACTS, "cached": True}
 
 
 def screened(*arguments: str) -> dict[str, object]:

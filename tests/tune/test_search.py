@@ -99,7 +99,7 @@ def test_a_recording_without_timings_is_refused_and_failures_alone_are_no_space(
     with pytest.raises(TraceError, match="no timing"):
         replay(Sweep((failed,), source="sweep"))
     timed = replace(failed, config=TileConfig({"x": 2}), rounds=((1.0,),), reason=None)
-    assert replay(Sweep((failed, timed), source="sweep"), 1.0, seeds=2).failed == 1
+    assert replay(Sweep((failed, timed), source="sweep"), 1.0, seeds=2).failed_configurations == 1
 
 
 def test_a_search_that_met_only_failures_says_so() -> None:

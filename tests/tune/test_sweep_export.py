@@ -14,10 +14,15 @@ import pytest
 
 from tests.support.places import CASES, ROOT
 from tests.support.stand_in_triton_kernels import install, opt_flags_source
-from traceanalyzer.commands.tune.export.constraint_keys import KNOWN_KEYS, keys_in_source, vendor_of
-from traceanalyzer.commands.tune.export.patch import find_opt_flags, make_patch, rule_lines
+from traceanalyzer.commands.tune.export.patch import (
+    KNOWN_KEYS,
+    find_opt_flags,
+    keys_in_source,
+    make_patch,
+    rule_lines,
+    vendor_of,
+)
 from traceanalyzer.commands.tune.export.vllm_moe import (
-    MoeFile,
     device_in_name,
     file_name,
     lookup,
@@ -110,7 +115,7 @@ def test_the_files_name_is_what_vllm_looks_for(authors: Policy) -> None:
 def test_an_exported_file_is_read_back_as_what_it_says(tmp_path: Path, authors: Policy) -> None:
     name = file_name(authors, 32, 2880, "AMD Radeon 8060S")
     document = moe_document(authors, triton_version="3.5.0", given=LAUNCH)
-    path = write_moe_file(tmp_path / "configs", MoeFile(name, document))
+    path = write_moe_file(tmp_path / "configs", name, document)
     sweep = read_sweep(path, top_k=4)
     assert sweep.format == "vllm-moe"
     for point in sweep.points:

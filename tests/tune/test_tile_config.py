@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from traceanalyzer.commands.tune.config_text import describe_config
-from traceanalyzer.commands.tune.tile_config import TileConfig
-from traceanalyzer.commands.tune.tile_keys import LOG, VLLM, from_log, from_triton, to_log, to_vllm
+from traceanalyzer.commands.tune.tile_config import LOG, VLLM, TileConfig, from_log, from_triton, to_log, to_vllm
 
 FULL = TileConfig({"num_warps": 4, "block_m": 16, "block_n": 32, "block_k": 64, "split_k": 2, "group_m": 8})
 

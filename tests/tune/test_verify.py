@@ -7,11 +7,12 @@ import pytest
 from tests.support.tune_benches import PROBLEM, fake_bench
 from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.run.compute import Job, Settings, measure
-from traceanalyzer.commands.tune.verify.compute import TileComparison, compare
+from traceanalyzer.commands.tune.verify.compute import compare
+from traceanalyzer.commands.tune.verify.result import VerifiedProblem
 from traceanalyzer.kernels.problem import Config
 
 
-def compared(before: Config, after: Config, rounds: int = 12) -> TileComparison:
+def compared(before: Config, after: Config, rounds: int = 12) -> VerifiedProblem:
     with fake_bench() as bench:
         job = Job(PROBLEM, None, (before, after))
         outcome = measure(bench, [job], Settings(rounds=rounds, samples=3, margin=None), Journal(None))[0]
@@ -24,9 +25,11 @@ def compared(before: Config, after: Config, rounds: int = 12) -> TileComparison:
 def test_a_change_is_told_with_its_size(before: int, after: int, verdict: str, ratio: float) -> None:
     found = compared(Config(16, before, 64), Config(16, after, 64))
     assert found.verdict == verdict
+    assert found.ratio == pytest.approx(ratio, rel=0.03)
     assert found.ratio is not None
-    assert found.ratio.value == pytest.approx(ratio, rel=0.03)
-    assert found.ratio.low <= found.ratio.value <= found.ratio.high
+    assert found.ratio_interval is not None
+    low, high = found.ratio_interval
+    assert low <= found.ratio <= high
 
 
 def test_a_change_too_small_to_be_told_is_not_called_faster() -> None:

@@ -1,96 +1,102 @@
-"""What the tune commands share: options, and reading problems and candidates from them."""
+"""What the tune commands share: options, showing an answer, and reading a sweep or a policy as asked."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from traceanalyzer.cli.common import FiniteRange, json_option
+from traceanalyzer.cli.common import FiniteRange, emit_json, json_option
 from traceanalyzer.cli.request_options import gpu_file_option
+from traceanalyzer.commands.tune.formats import read_sweep
+from traceanalyzer.commands.tune.formats.sweep import Sweep
 from traceanalyzer.commands.tune.measure.backends import BACKENDS
-from traceanalyzer.kernels import HOME
-
-if TYPE_CHECKING:
-    from traceanalyzer.kernels.problem import Problem
-    from traceanalyzer.kernels.space import Pool, SearchSpace
-    from traceanalyzer.kernels.target import Target
+from traceanalyzer.commands.tune.policy.compute import DEFAULT_MAX_REGRET, Policy, make_policy, select
+from traceanalyzer.commands.tune.policy.policy_file import check_values, read_policy
+from traceanalyzer.declare import Part
+from traceanalyzer.problems import TraceWarning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FUSED_MOE = "fused_moe"
-KERNELS = (*HOME, FUSED_MOE)
+
+def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Give a command several options at once; its help lists them in this order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def problem_options(kernels: Sequence[str], *, required: bool = True) -> Callable[[F], F]:
     """Give a command the options that say what is multiplied."""
-    return lambda command: _with_options(command, _problem_options(kernels, required))
-
-
-def _with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
-    for option in options:
-        command = option(command)
-    return command
-
-
-def _problem_options(kernels: Sequence[str], required: bool) -> Sequence[Callable[[Any], Any]]:
-    return (
-        click.option(
-            "--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8")), help="Data type of the activations."
-        ),
-        click.option(
-            "--shape",
-            required=required,
-            help="A known shape's name, or n=5760,k=2880,experts=32,top_k=4. N and K of the product on one rank.",
-        ),
+    return _all(
         click.option("--kernel", type=click.Choice(tuple(kernels)), required=required, help="What to tune."),
-    )
+        click.option("--shape", required=required,
+                     help="A known shape's name, or n=5760,k=2880,experts=32,top_k=4. N and K are those of one rank."),
+        click.option("--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8")),
+                     help="Data type of the activations."),
+    )  # fmt: skip
 
 
-def candidate_options(command: F) -> F:
-    """Give a command the options that say which candidates there are."""
-    for option in (
-        gpu_file_option,
-        click.option("--gpu", help="GPU whose figures the screen uses, such as H100 or MI300X."),
-        click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=120.0, show_default=True,
-                     help="Seconds for one candidate."),
-        click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Compiling processes."),
-        click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of compiled candidates."),
-        click.option("--compile", "most", type=click.IntRange(min=0), default=96, show_default=True,
-                     help="Candidates to compile, the most promising by tile alone; 0 compiles all."),
-        click.option("--config", "config_texts", multiple=True,
-                     help="One candidate, such as 16x128x128x1,num_warps=8; repeat for more. Replaces the space."),
-        click.option("--axis", "axis_texts", multiple=True,
-                     help="Values of one parameter, such as num_warps=2,8; replaces the kernel's own; repeatable."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+timeout_option = click.option(
+    "--timeout", "timeout_s", type=FiniteRange(min=1), default=120.0, show_default=True,
+    help="Seconds for one candidate.",
+)  # fmt: skip
 
+candidate_options = _all(
+    click.option("--axis", "axis_texts", multiple=True,
+                 help="Values of one parameter, such as num_warps=2,8; replaces the kernel's own; repeatable."),
+    click.option("--config", "config_texts", multiple=True,
+                 help="One candidate, such as 16x128x128x1,num_warps=8; repeat for more. Replaces the search space."),
+    click.option("--compile", "most", type=click.IntRange(min=0), default=96, show_default=True,
+                 help="Candidates to compile, the most promising by tile alone; 0 compiles all."),
+    click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of compiled candidates."),
+    click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Compiling processes."),
+    timeout_option,
+    click.option("--gpu", help="GPU whose figures the screen uses, such as H100 or MI300X."),
+    gpu_file_option,
+)  # fmt: skip
+"""Which candidates there are, and how they are screened."""
 
-def measure_options(command: F) -> F:
-    """Give a command the options of measuring."""
-    for option in (
-        json_option,
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of data, routing and order."),
-        click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
-                     help="Sweep file: results are added as they come, and an interrupted run resumes from it."),
-        click.option("--budget", "budget_s", type=FiniteRange(min=1), help="Seconds for measuring."),
-        click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True,
-                     help="Samples per candidate and round."),
-        click.option("--routing", "routings", multiple=True, default=("uniform",), show_default=True,
-                     help="Rows on experts: uniform, skewed, or rows per expert (3,0,5,...); repeatable."),
-        click.option("--concurrency", help="Instead of --m: tokens in the batch; rows follow from top_k."),
-        click.option("--m", "m_text", help="Rows, such as 4,16 or 4-32; in a mixture of experts tokens x top_k."),
-        click.option("--device", type=click.Choice(("gpu", "interpret")), default="gpu", show_default=True,
-                     help="interpret runs tiny shapes in Triton's interpreter, which measures nothing."),
-        click.option("--backend", type=click.Choice(tuple(BACKENDS)), default="builtin", show_default=True,
-                     help="Whose kernel: the built-in one, or that of an installed vLLM."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+measure_options = _all(
+    click.option("--backend", type=click.Choice(tuple(BACKENDS)), default="builtin", show_default=True,
+                 help="Whose kernel: the built-in one, or that of an installed vLLM."),
+    click.option("--device", type=click.Choice(("gpu", "interpret")), default="gpu", show_default=True,
+                 help="interpret runs tiny shapes in Triton's interpreter, which measures nothing."),
+    click.option("--m", "m_text", help="Rows, such as 4,16 or 4-32; in a mixture of experts tokens x top_k."),
+    click.option("--concurrency", help="Instead of --m: tokens in the batch; rows follow from top_k."),
+    click.option("--routing", "routings", multiple=True, default=("uniform",), show_default=True,
+                 help="How rows are spread over experts: uniform, skewed, or rows per expert (3,0,5,...); repeatable."),
+    click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True,
+                 help="Samples per candidate and round."),
+    click.option("--budget", "budget_s", type=FiniteRange(min=1), help="Seconds for measuring."),
+    click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+                 help="Sweep file: results are added as they come, and an interrupted run resumes from it."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of data, routing and order."),
+    json_option,
+)  # fmt: skip
+
+sweep_argument = click.argument("sweep", type=click.Path(path_type=Path))
+
+where_option = click.option(
+    "--where", multiple=True, metavar="KEY=VALUE",
+    help="Only points with this kernel, device, n, routing, ...; repeatable.",
+)  # fmt: skip
+
+policy_options = _all(
+    click.option("--top-k", type=click.IntRange(min=1),
+                 help="Experts per token: m = concurrency x top-k, where the file says no m."),
+    click.option("--max-regret", type=FiniteRange(min=0), default=DEFAULT_MAX_REGRET, show_default=True,
+                 help="Share by which a rule may be slower than the fastest configuration at each m."),
+    where_option,
+)  # fmt: skip
 
 
 @contextmanager
@@ -102,100 +108,70 @@ def usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
 
 
-def space_of(kernel: str) -> SearchSpace:
-    """Return a kernel's search space; vLLM's fused_moe has one too, though it is not built in."""
-    if kernel == FUSED_MOE:
-        from traceanalyzer.commands.tune.measure.backends.fused_moe import SPACE
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar on stderr, where that is a terminal; yield what moves it: (text, done, total)."""
+    if not sys.stderr.isatty():
+        yield lambda text, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        return SPACE
-    from traceanalyzer.kernels import find_kernel
-
-    return find_kernel(kernel).space
-
-
-def problems_of(kernel: str, shape: str, dtype: str | None, rows: Sequence[int] | None) -> tuple[Problem, ...]:
-    """Return the problem that a shape names, once per number of rows.
-
-    Raises:
-        ValueError: there is no such shape, or the kernel cannot do it.
-    """
-    from traceanalyzer.commands.tune.spec_text import parse_problem
-
-    if kernel == FUSED_MOE:
-        problem = parse_problem(shape, space_of(kernel).shapes, dtype)
-        if problem.experts is None:
-            raise ValueError(f"{FUSED_MOE} needs experts and top_k")
-    else:
-        from traceanalyzer.kernels import find_kernel
-
-        spec = find_kernel(kernel)
-        problem = parse_problem(shape, spec.space.shapes, dtype or spec.dtypes[0])
-        if fault := spec.fault(problem):
-            raise ValueError(fault)
-    return tuple(problem.with_m(m) for m in rows) if rows else (problem,)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
 
 
-def problems_to_measure(
-    kernel: str, shape: str, dtype: str | None, device: str, m_text: str | None, concurrency: str | None
-) -> tuple[Problem, ...]:
-    """Return the problems of a run, one per number of rows; the interpreter gets tiny ones.
+def answer(document: Part, as_json: bool, render: Callable[[int], Any]) -> None:
+    """Print the answer of a command: as its JSON document, or as ``render`` shows it at the terminal's width."""
+    if as_json:
+        emit_json(document)
+        return
+    from traceanalyzer.show.terminal import console
+
+    screen = console()
+    screen.print(render(screen.width))
+
+
+def pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Read ``KEY=VALUE`` words.
 
     Raises:
-        ValueError: the shape or the rows cannot be used.
+        click.UsageError: one is not.
     """
-    from traceanalyzer.commands.tune.measure.tiny import tiny
-    from traceanalyzer.commands.tune.spec_text import parse_counts
-
-    if m_text and concurrency:
-        raise ValueError("give --m or --concurrency, not both")
-    if device == "interpret" and kernel != FUSED_MOE:
-        from traceanalyzer.kernels import find_kernel
-
-        dtype = find_kernel(kernel).interpreter_dtype
-    rows = parse_counts(m_text) if m_text else None
-    if concurrency:
-        top_k = problems_of(kernel, shape, dtype, None)[0].top_k or 1
-        rows = tuple(tokens * top_k for tokens in parse_counts(concurrency))
-    problems = problems_of(kernel, shape, dtype, rows)
-    return tuple(dict.fromkeys(map(tiny, problems))) if device == "interpret" else problems
+    values = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"{text!r} is not KEY=VALUE")
+        values[key.strip()] = value.strip()
+    return values
 
 
-def routing_draws(problems: Sequence[Problem], routings: Sequence[str]) -> tuple[str | None, ...]:
-    """Return the routing draws; a dense product has none.
+def read_points(path: Path, top_k: int | None, where: Sequence[str]) -> Sweep:
+    """Read a sweep of any known kind, and keep the points asked for.
 
     Raises:
-        ValueError: counts do not fit one of the problems.
+        TraceError: it cannot be read, or has no such point.
     """
-    from traceanalyzer.kernels.routing import DRAWS, given_counts
-
-    if problems[0].experts is None:
-        return (None,)
-    for routing in routings:
-        if routing not in DRAWS:
-            for problem in problems:
-                given_counts(routing, problem)
-    return tuple(dict.fromkeys(routings))
+    wanted = pairs(where)
+    sweep = read_sweep(path, top_k)
+    return select(sweep, wanted) if wanted else sweep
 
 
-def candidates_of(
-    space: SearchSpace, problem: Problem, target: Target, axis_texts: Sequence[str], config_texts: Sequence[str]
-) -> Pool:
-    """Return the candidates for a problem: those named, or the space with the axes given.
+def chosen_policy(
+    path: Path, top_k: int | None, max_regret: float, where: Sequence[str]
+) -> tuple[Policy, Sequence[TraceWarning]]:
+    """Return the policy of a sweep, or the one that a file of ``tune policy --json`` holds, and what to warn of.
 
     Raises:
-        ValueError: one cannot be read or cannot be right, or none is left.
+        TraceError: the file is neither, no rule can be made of it, or no kernel could follow the rules.
     """
-    from traceanalyzer.commands.tune.spec_text import parse_axes, parse_config
-    from traceanalyzer.kernels.space import Pool
-
-    if config_texts:
-        configs = tuple(dict.fromkeys(map(parse_config, config_texts)))
-        for config in configs:
-            if reason := space.impossible(problem, config, target):
-                raise ValueError(f"{config.label}: {reason}")
-        return Pool(configs)
-    pool = space.pool(problem, target, parse_axes(axis_texts))
-    if not pool.configs:
-        why = "; ".join(f"{value}: {reason}" for value, reason in pool.untried.items())
-        raise ValueError(f"no configuration of the axes fits m={problem.m} n={problem.n} k={problem.k} ({why})")
-    return pool
+    policy = read_policy(path)
+    warnings: tuple[TraceWarning, ...] = ()
+    if policy is None:
+        sweep = read_points(path, top_k, where)
+        policy, warnings = make_policy(sweep, max_regret), sweep.warnings
+    check_values(policy, str(path))
+    return policy, (*warnings, *policy.warnings)

@@ -1,22 +1,31 @@
-"""Compile one candidate for a GPU that need not be there, and read what the compiler made of it."""
+"""Worker process: compiles candidates for a GPU that need not be there, and reads what the compiler made of them."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import tempfile
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traceanalyzer.hardware.assembly import Assembly, Instructions, read_amdgcn, read_sass
+import msgspec
+
+from traceanalyzer.files import write_whole
+from traceanalyzer.hardware.assembly import Assembly, read_amdgcn, read_sass
 from traceanalyzer.hardware.cubin import read_cubin
+from traceanalyzer.kernels import find_kernel
+from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.kernels.target import Target, find_target
+from traceanalyzer.workers import serve
 
 if TYPE_CHECKING:
     from traceanalyzer.kernels.launch import Launch
-    from traceanalyzer.kernels.target import Target
 
 DISASSEMBLER_TIMEOUT_S = 60
+"""One kernel takes well under a second; chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +41,6 @@ class CompileFacts:
     name: str
     shared_bytes: int
     assembly: Assembly
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> CompileFacts:
-        """Read what ``to_dict`` wrote."""
-        assembly = dict(values["assembly"])
-        counts: dict[str, Any] = {part: Instructions(**assembly.pop(part)) for part in ("whole", "loop")}
-        return cls(values["name"], values["shared_bytes"], Assembly(**assembly, **counts))
 
 
 @dataclass(frozen=True)
@@ -159,3 +157,34 @@ def _cuobjdump(option: str, cubin: Path) -> str:
         [str(tool), option, str(cubin)], capture_output=True, text=True, timeout=DISASSEMBLER_TIMEOUT_S, check=True
     )
     return done.stdout + done.stderr
+
+
+def main(cache: str) -> None:
+    """Answer compile questions; ``cache`` is a directory, or empty for none."""
+    # Triton fuses multiply-adds by default up to 3.9 and warns that it will not; servers run with fusion.
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    serve(lambda question, _: answer(question, Path(cache) if cache else None))
+
+
+def answer(question: dict[str, Any], cache: Path | None) -> dict[str, Any]:
+    """Compile one candidate, or find it in the cache.
+
+    Args:
+        question: ``kernel``, ``problem``, ``config`` and ``target``.
+        cache: where facts are kept, one file per candidate.
+
+    Raises:
+        Exception: whatever the compiler raises.
+    """
+    spec = find_kernel(question["kernel"])
+    target = find_target(question["target"])
+    case = spec.compile_case(Problem.from_dict(question["problem"]), target)
+    launch = spec.prepare(case, Config.from_dict(question["config"])).launches[0]
+    path = cache / f"{launch_key(launch, target)}.json" if cache else None
+    if path is not None:
+        with suppress(OSError, msgspec.MsgspecError):  # missing or damaged: compiled again
+            return {"facts": msgspec.json.decode(path.read_bytes(), type=CompileFacts), "cached": True}
+    facts = compile_launch(launch, target)
+    if path is not None:
+        write_whole(path, msgspec.json.encode(facts), make_folder=True)
+    return {"facts": facts, "cached": False}

@@ -6,13 +6,17 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from traceanalyzer.commands.tune.compile.candidate_order import Score, ordered, score
+import msgspec
+
+from traceanalyzer.commands.tune.compile.candidate_order import ordered, score
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts
+from traceanalyzer.commands.tune.screen.result import TuneScreenCandidate
+from traceanalyzer.declare import part_of
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.kernels.target import Target
 from traceanalyzer.workers import LateWorkerError, Worker, WorkerError
@@ -53,50 +57,6 @@ class Compiling:
     timeout_s: float
     cache: Path | None
     progress: Callable[[int, int], None] = lambda done, total: None
-
-
-@dataclass(frozen=True)
-class ScreenedCandidate:
-    """One screened configuration.
-
-    Attributes:
-        config: the meta-parameters.
-        rank: 1 is the most promising; ``None`` without one.
-        fits: whether it can run; ``None`` when it was not compiled in time.
-        facts: what the compiler made of it, if it did.
-        score: what the rank rests on; ``None`` without one.
-        work_ratio: its vector work over the least of all candidates; ``None`` without a rank.
-        reason: why it has no rank; ``None`` if it has one.
-    """
-
-    config: Config
-    rank: int | None = None
-    fits: bool | None = None
-    facts: CompileFacts | None = None
-    score: Score | None = None
-    work_ratio: float | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class Screen:
-    """A ranking of candidates for one problem.
-
-    Attributes:
-        kernel: its name.
-        problem: what is multiplied.
-        device: the GPU whose figures were used.
-        candidates: ranked first, then what was not compiled in time, then what cannot run.
-        not_compiled: how many candidates were left out, because their tile alone looks less promising.
-        untried: values that the user named and no candidate has, such as ``group_m=8`` -> why.
-    """
-
-    kernel: str
-    problem: Problem
-    device: Device
-    candidates: tuple[ScreenedCandidate, ...]
-    not_compiled: int = 0
-    untried: Mapping[str, str] = field(default_factory=dict)
 
 
 def compile_all(
@@ -159,14 +119,9 @@ def _work_through(
 
 
 def _ask(worker: Worker, kernel: str, problem: Problem, config: Config, target: Target, timeout_s: float) -> Compiled:
-    question = {
-        "kernel": kernel,
-        "problem": problem.to_dict(),
-        "config": config.to_dict(),
-        "target": target.name,
-    }
+    question = {"kernel": kernel, "problem": problem, "config": config, "target": target.name}
     try:
-        return CompileFacts.from_dict(worker.ask(question, timeout_s)["facts"])
+        return msgspec.convert(worker.ask(question, timeout_s)["facts"], CompileFacts)
     except LateWorkerError:
         return NotCompiled(f"not compiled within {timeout_s:g} s", late=True)
     except WorkerError as failure:
@@ -175,11 +130,13 @@ def _ask(worker: Worker, kernel: str, problem: Problem, config: Config, target: 
 
 def _compiler(cache: Path | None, scratch: str) -> Worker:
     environment = {"TRITON_CACHE_DIR": scratch, "TRITON_INTERPRET": "0"}
-    return Worker("traceanalyzer.commands.tune.compile.compile_worker", [str(cache or "")], environment)
+    return Worker("traceanalyzer.commands.tune.compile.compilation", [str(cache or "")], environment)
 
 
-def rank_candidates(spec: KernelSpec, problem: Problem, device: Device, compiled: Mapping[Config, Compiled]) -> Screen:
-    """Rank compiled candidates; those that failed, do not fit or took too long come last, with the reason."""
+def rank_candidates(
+    spec: KernelSpec, problem: Problem, device: Device, compiled: Mapping[Config, Compiled]
+) -> list[TuneScreenCandidate]:
+    """Rank compiled candidates, then those not compiled in time, then those that cannot run, with the reason."""
     reasons = {config: unfit(facts, device.target) for config, facts in compiled.items()}
     fitting = {
         config: facts for config, facts in compiled.items() if isinstance(facts, CompileFacts) and not reasons[config]
@@ -190,26 +147,39 @@ def rank_candidates(spec: KernelSpec, problem: Problem, device: Device, compiled
     }
     least = min((one.work for one in scores.values()), default=0.0)
     ranked = [
-        ScreenedCandidate(
-            config,
+        part_of(
+            TuneScreenCandidate,
+            scores[config],
             rank=place,
             fits=True,
-            facts=fitting[config],
-            score=scores[config],
             work_ratio=scores[config].work / least if least else None,
+            relative_cost=scores[config].cost,
+            reason=None,
+            **_facts(config, fitting[config]),
         )
         for place, config in enumerate(ordered(scores), 1)
     ]
-    late, cannot = [], []
-    for config, facts in compiled.items():
-        if config in scores:
-            continue
-        if isinstance(facts, NotCompiled) and facts.late:
-            late.append(ScreenedCandidate(config, reason=reasons[config]))
-        else:
-            known = facts if isinstance(facts, CompileFacts) else None
-            cannot.append(ScreenedCandidate(config, fits=False, facts=known, reason=reasons[config]))
-    return Screen(spec.name, problem, device, (*ranked, *late, *cannot))
+    unranked = [
+        TuneScreenCandidate(
+            fits=None if isinstance(facts, NotCompiled) and facts.late else False,
+            reason=reasons[config],
+            **_facts(config, facts),
+        )
+        for config, facts in compiled.items()
+        if config not in scores
+    ]
+    return [*ranked, *sorted(unranked, key=lambda one: one.fits is not None)]
+
+
+def _facts(config: Config, compiled: Compiled) -> dict[str, Any]:
+    """What a document says of a candidate that is compiled, or failed to be."""
+    facts = compiled if isinstance(compiled, CompileFacts) else None
+    return {
+        "config": config.to_dict(),
+        "registers": facts.assembly.registers if facts else None,
+        "spills": facts.assembly.spills if facts else None,
+        "shared_bytes": facts.shared_bytes if facts else None,
+    }
 
 
 def unfit(compiled: Compiled, target: Target) -> str | None:
@@ -219,8 +189,3 @@ def unfit(compiled: Compiled, target: Target) -> str | None:
     if compiled.shared_bytes > target.shared_limit:
         return f"needs {compiled.shared_bytes:,} bytes of shared memory; {target.name} has {target.shared_limit:,}"
     return None
-
-
-def screen(spec: KernelSpec, problem: Problem, device: Device, configs: Sequence[Config], how: Compiling) -> Screen:
-    """Compile candidates and rank them."""
-    return rank_candidates(spec, problem, device, compile_all(spec.name, problem, device.target, configs, how))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option
+from traceanalyzer.cli.common import json_option
+from traceanalyzer.commands.tune.options import answer
 
 
 @click.command()
@@ -20,10 +21,6 @@ def configs(log: Path, folder: Path | None, as_json: bool) -> None:
     """
     from traceanalyzer.commands.tune.configs import view
     from traceanalyzer.commands.tune.configs.compute import missing_configs
-    from traceanalyzer.show.terminal import console
 
     lookup = missing_configs(log, folder)
-    if as_json:
-        emit_json(view.document(lookup))
-        return
-    console().print(view.render(lookup))
+    answer(lookup, as_json, lambda width: view.render(lookup))

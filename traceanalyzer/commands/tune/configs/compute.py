@@ -4,57 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from traceanalyzer.commands.tune.configs.result import MissingConfig, NearConfig, TuneConfigsDocument
 from traceanalyzer.commands.tune.formats.sweep_source import open_source
 from traceanalyzer.commands.tune.formats.vllm_moe_files import FileName, parse_file_name
 from traceanalyzer.problems import TraceError
+
+MOST_APART = 2
+"""Differences with which a file is still called close to the one wanted; chosen, not fitted."""
 
 _NOT_FOUND = "Config file not found at"
 _PATH = re.compile(r"[^'\"\s,]*(?:E=\d+,)?N=\d+,(?:K=\d+,)?device_name=.*?\.json")
 
 
-@dataclass(frozen=True)
-class Missing:
-    """A configuration that the server looked for and did not have.
-
-    Attributes:
-        name: of the file.
-        lines: log lines that say so; every worker says it once.
-        first_line: 1-based, in the log.
-        near: files of the folder that are for something close, with how they differ.
-        present: whether the folder has this very file.
-    """
-
-    name: FileName
-    lines: int
-    first_line: int
-    near: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    present: bool = False
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """What a log says about configuration files.
-
-    Attributes:
-        missing: each once, in the order of the log.
-        used: names of the files that the server took.
-        log_lines: lines that report a missing one.
-    """
-
-    missing: tuple[Missing, ...]
-    used: tuple[str, ...]
-    log_lines: int
-
-
-def missing_configs(log: str | Path, folder: str | Path | None = None) -> Lookup:
-    """Read a vLLM server's log, and compare what it missed with the files of a folder.
-
-    Args:
-        log: the server's log, plain or gzip.
-        folder: with configuration files; None compares with nothing.
+def missing_configs(log: str | Path, folder: str | Path | None = None) -> TuneConfigsDocument:
+    """Read a vLLM server's log, plain or gzip, and compare what it missed with the files of a folder, if one is given.
 
     Raises:
         TraceError: the log or the folder cannot be read.
@@ -72,10 +37,8 @@ def missing_configs(log: str | Path, folder: str | Path | None = None) -> Lookup
         for name in dict.fromkeys(names):
             seen.setdefault(name, []).append(number)
     files = _files(folder)
-    return Lookup(
-        missing=tuple(_missing(name, lines, files) for name, lines in seen.items()),
-        used=tuple(used),
-        log_lines=log_lines,
+    return TuneConfigsDocument(
+        missing=[_missing(name, lines, files) for name, lines in seen.items()], used=list(used), log_lines=log_lines
     )
 
 
@@ -95,14 +58,27 @@ def _files(folder: str | Path | None) -> list[FileName]:
     return [name for name in map(parse_file_name, names) if name is not None]
 
 
-def _missing(name: FileName, lines: Sequence[int], files: Iterable[FileName]) -> Missing:
+def _missing(name: FileName, lines: Sequence[int], files: Iterable[FileName]) -> MissingConfig:
     """Return a missing file with those that are for the same kind of product."""
     same_kind = [file for file in files if (file.experts is None) == (name.experts is None) and file != name]
-    near = sorted((len(why), str(file), why) for file in same_kind if len(why := differences(name, file)) <= 2)
-    return Missing(name, len(lines), lines[0], tuple((file, why) for _, file, why in near), name in files)
+    near = sorted((len(why), str(file), why) for file in same_kind if len(why := differences(name, file)) <= MOST_APART)
+    return MissingConfig(
+        shape=name.label,
+        file=str(name),
+        experts=name.experts,
+        n=name.n,
+        k=name.k,
+        device=name.device,
+        dtype=name.dtype,
+        block_shape=list(name.block_shape) if name.block_shape else None,
+        lines=len(lines),
+        first_line=lines[0],
+        in_folder=name in files,
+        near=[NearConfig(file=file, why=why) for _, file, why in near],
+    )
 
 
-def differences(wanted: FileName, there: FileName) -> tuple[str, ...]:
+def differences(wanted: FileName, there: FileName) -> list[str]:
     """Return in words how a file differs from the one that was wanted."""
     told = []
     if there.experts != wanted.experts:
@@ -114,7 +90,7 @@ def differences(wanted: FileName, there: FileName) -> tuple[str, ...]:
             told.append(f"{what} {getattr(there, what)} does not match {getattr(wanted, what)}")
     if there.block_shape != wanted.block_shape:
         told.append(f"block shape {there.block_shape} does not match {wanted.block_shape}")
-    return tuple(told)
+    return told
 
 
 def _sizes(wanted: FileName, there: FileName) -> str:

@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
 from traceanalyzer.cli.common import emit_json, json_option, show_warnings
-from traceanalyzer.commands.tune.policy.compute import DEFAULT_MAX_REGRET
-from traceanalyzer.commands.tune.sweep_options import chosen_policy, policy_options, whole_pairs, without_keys
+from traceanalyzer.commands.tune.config_text import command_lines
+from traceanalyzer.commands.tune.export.patch import (
+    find_opt_flags,
+    keys_beyond_plugin,
+    known_keys,
+    make_patch,
+    vendor_of,
+)
+from traceanalyzer.commands.tune.export.result import ExportKind, TuneExportDocument
+from traceanalyzer.commands.tune.options import answer, chosen_policy, pairs, policy_options, sweep_argument
+from traceanalyzer.commands.tune.policy.compute import Policy
+from traceanalyzer.declare import part_of
+from traceanalyzer.files import write_whole
+from traceanalyzer.problems import TraceError
 
-if TYPE_CHECKING:
-    from traceanalyzer.commands.tune.export.result import ExportKind
-    from traceanalyzer.commands.tune.policy.compute import Policy
 
-F = TypeVar("F", bound=Callable[..., Any])
+def _export_options(*, in_rows: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command SWEEP, the options of a policy, --leave-out and --json; it receives the policy made of them.
 
+    Args:
+        in_rows: whether m has to count rows, as triton_kernels' m does.
+    """
 
-def _export_options(command: F) -> F:
-    """Give a command SWEEP, the options of a policy, --leave-out and --json."""
-    leave_out = click.option(
-        "--leave-out", multiple=True, metavar="KEY", help="A parameter left to the kernel; repeatable."
-    )
-    sweep = click.argument("sweep", type=click.Path(path_type=Path))
-    return sweep(policy_options(DEFAULT_MAX_REGRET)(leave_out(json_option(command))))
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_policy(
+            sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str],
+            **others: Any,
+        ) -> None:  # fmt: skip
+            policy, warnings = chosen_policy(sweep, top_k, max_regret, where)
+            show_warnings(warnings)
+            if in_rows and policy.rows != "rows":
+                reason = "says the concurrency only, and triton_kernels' m is concurrency x top-k; give --top-k"
+                raise TraceError(policy.source, reason)
+            if top_k is not None:
+                policy = replace(policy, shape={**policy.shape, "top_k": top_k})
+            rules = tuple(replace(rule, config=rule.config.without(leave_out)) for rule in policy.rules)
+            if not all(rule.config for rule in rules):
+                raise click.UsageError("--leave-out leaves a rule nothing to set")
+            command(policy=replace(policy, rules=rules), **others)
+
+        leave_out_option = click.option(
+            "--leave-out", multiple=True, metavar="KEY", help="A parameter left to the kernel; repeatable."
+        )
+        return sweep_argument(policy_options(leave_out_option(json_option(with_policy))))
+
+    return decorate
 
 
 _vendor_option = click.option(
@@ -40,7 +72,7 @@ def export() -> None:
 
 
 @export.command("vllm-moe")
-@_export_options
+@_export_options(in_rows=False)
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path),
               help="Folder, to be named in VLLM_TUNED_CONFIG_FOLDER.")  # fmt: skip
 @click.option("--experts", type=click.IntRange(min=1), help="Experts on one rank.")
@@ -49,63 +81,54 @@ def export() -> None:
 @click.option("--dtype", help="Type of quantised weights, such as fp8_w8a8.")
 @click.option("--block-shape", metavar="N,K", help="Block of block-wise scales, such as 128,128.")
 @click.option("--triton-version", help="Version of Triton that the configurations were measured with.")
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="KEY=NUMBER",
-    help="Value of a parameter that the sweep does not say; repeatable.",
-)
+@click.option("--set", "sets", multiple=True, metavar="KEY=NUMBER",
+              help="Value of a parameter that the sweep does not say; repeatable.")  # fmt: skip
 def vllm_moe(
-    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str], as_json: bool,
-    output: Path, experts: int | None, n: int | None, device_name: str | None, dtype: str | None,
-    block_shape: str | None, triton_version: str | None, sets: Sequence[str],
+    policy: Policy, as_json: bool, output: Path, experts: int | None, n: int | None, device_name: str | None,
+    dtype: str | None, block_shape: str | None, triton_version: str | None, sets: Sequence[str],
 ) -> None:  # fmt: skip
     """Write vLLM's fused_moe configuration file: the name it looks for, every M pinned to its rule."""
-    from traceanalyzer.commands.tune.export.vllm_moe import MoeFile, file_name, moe_document, write_moe_file
+    from traceanalyzer.commands.tune.export.vllm_moe import file_name, moe_document, write_moe_file
 
-    policy = _policy(sweep, top_k, max_regret, where, leave_out)
-    document = moe_document(policy, top_k, triton_version, whole_pairs(sets))
+    try:
+        given = {key: int(value) for key, value in pairs(sets).items()}
+    except ValueError:
+        raise click.UsageError(f"a value of {', '.join(sets)} is not a whole number") from None
+    document = moe_document(policy, triton_version, given)
     name = file_name(policy, experts, n, device_name, dtype, _block_shape(block_shape))
-    path = write_moe_file(output, MoeFile(name, document))
+    path = write_moe_file(output, name, document)
     _report("vllm-moe", [path], policy, [f"VLLM_TUNED_CONFIG_FOLDER={_from_here(output)} vllm serve ..."], as_json)
 
 
 @export.command()
-@_export_options
+@_export_options(in_rows=True)
 @click.option("--triton-kernels", "installed", type=click.Path(exists=True, path_type=Path),
               help="What to patch: opt_flags.py, the triton_kernels folder, or site-packages.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The patch; without it, stdout.")
 @_vendor_option
-def patch(
-    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str], as_json: bool,
-    installed: Path | None, output: Path | None, vendor: str | None,
-) -> None:  # fmt: skip
+def patch(policy: Policy, as_json: bool, installed: Path | None, output: Path | None, vendor: str | None) -> None:
     """Write a patch of the installed triton_kernels: the rules at the top of its heuristics.
 
     Its version is read from the file that is patched; a parameter that this version cannot be told is an error.
     """
-    from traceanalyzer.commands.tune.export import view
-    from traceanalyzer.commands.tune.export.patch import find_opt_flags, make_patch
-    from traceanalyzer.files import write_whole
-
     if installed is None:
         raise click.UsageError("give the triton_kernels to patch with --triton-kernels (a file or a folder)")
-    policy = _rows_policy(sweep, top_k, max_regret, where, leave_out)
+    known = vendor or vendor_of(policy.device)
+    if known is None:
+        raise click.UsageError("the sweep does not say whose GPU it is for; give --vendor")
     path = find_opt_flags(installed)
-    text = make_patch(policy, _read(path), _vendor(policy, vendor), path.resolve().as_posix())
-    if output is None:
-        if as_json:
-            emit_json(view.document("patch", [], policy, [], text))
-        else:
-            click.echo(text, nl=False)
-        return
-    write_whole(output, text)
-    _report("patch", [output], policy, [f"patch -p1 -d / < {shlex.quote(str(output))}"], as_json)
+    text = make_patch(policy, _read(path), known, path.resolve().as_posix())
+    if output is not None:
+        write_whole(output, text)
+        _report("patch", [output], policy, [f"patch -p1 -d / < {shlex.quote(str(output))}"], as_json)
+    elif as_json:
+        emit_json(_document("patch", [], policy, [], text))
+    else:
+        click.echo(text, nl=False)
 
 
 @export.command()
-@_export_options
+@_export_options(in_rows=True)
 @click.option(
     "-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the package."
 )
@@ -114,62 +137,24 @@ def patch(
     "--triton-kernels", "version", help="Version to check for, such as 3.5.0; the plugin checks again itself."
 )
 @_vendor_option
-def plugin(
-    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str], as_json: bool,
-    output: Path, name: str, version: str | None, vendor: str | None,
-) -> None:  # fmt: skip
+def plugin(policy: Policy, as_json: bool, output: Path, name: str, version: str | None, vendor: str | None) -> None:
     """Write a vLLM plugin: a small package that applies the rules when vLLM starts."""
-    from traceanalyzer.commands.tune.export.constraint_keys import keys_beyond_plugin, vendor_of
-    from traceanalyzer.commands.tune.export.patch import known_keys
     from traceanalyzer.commands.tune.export.plugin import plugin_files, write_plugin
-    from traceanalyzer.problems import TraceError
 
-    policy = _rows_policy(sweep, top_k, max_regret, where, leave_out)
     known = vendor or vendor_of(policy.device)
     if known:
         versions = (version,) if version else ("3.5.0", "newer")
         lacking = [keys_beyond_plugin(policy, known_keys(each, known), known) for each in versions]
         if all(lacking):
-            raise TraceError(
-                str(sweep),
-                f"no triton_kernels can be told {', '.join(lacking[0])} on {known}; leave them out with --leave-out",
+            reason = (
+                f"no triton_kernels can be told {', '.join(lacking[0])} on {known}; leave them out with --leave-out"
             )
+            raise TraceError(policy.source, reason)
     paths = write_plugin(output, plugin_files(policy, name))
     # pip looks a bare name up in the package index; only what has a slash is sure to be a folder.
     folder = str(output) if output.is_absolute() else f"./{output}"
     following = [f"pip install {shlex.quote(folder)}", f"PYTHONPATH={_from_here(output)} vllm serve ..."]
     _report("plugin", paths, policy, following, as_json)
-
-
-def _policy(
-    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str]
-) -> Policy:
-    policy, warnings = chosen_policy(sweep, top_k, max_regret, where)
-    show_warnings(warnings)
-    return without_keys(policy, leave_out) if leave_out else policy
-
-
-def _rows_policy(
-    sweep: Path, top_k: int | None, max_regret: float, where: Sequence[str], leave_out: Sequence[str]
-) -> Policy:
-    """Return a policy whose m counts rows, as triton_kernels' m does."""
-    from traceanalyzer.problems import TraceError
-
-    policy = _policy(sweep, top_k, max_regret, where, leave_out)
-    if policy.rows != "rows":
-        raise TraceError(
-            str(sweep), "says the concurrency only, and triton_kernels' m is concurrency x top-k; give --top-k"
-        )
-    return policy
-
-
-def _vendor(policy: Policy, given: str | None) -> str:
-    from traceanalyzer.commands.tune.export.constraint_keys import vendor_of
-
-    vendor = given or vendor_of(policy.device)
-    if vendor is None:
-        raise click.UsageError("the sweep does not say whose GPU it is for; give --vendor")
-    return vendor
 
 
 def _block_shape(text: str | None) -> tuple[int, int] | None:
@@ -182,23 +167,26 @@ def _block_shape(text: str | None) -> tuple[int, int] | None:
 
 
 def _read(path: Path) -> str:
-    from traceanalyzer.problems import TraceError
-
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(str(path), f"cannot be read ({error})") from None
 
 
-def _report(kind: ExportKind, files: Sequence[Path], policy: Policy, steps: Sequence[str], as_json: bool) -> None:
-    from traceanalyzer.commands.tune.export import view
-    from traceanalyzer.commands.tune.shell_commands import command_lines
-    from traceanalyzer.show.terminal import console
+def _document(
+    kind: ExportKind, files: Sequence[Path], policy: Policy, steps: Sequence[str], patch: str | None = None
+) -> TuneExportDocument:
+    given = {"kind": kind, "files": list(map(str, files)), "m_counts": policy.rows, "next": list(steps)}
+    return part_of(TuneExportDocument, policy, patch=patch, **given)
 
-    if as_json:
-        emit_json(view.document(kind, files, policy, steps))
-    else:
-        console().print(view.render(files, policy))
+
+def _report(kind: ExportKind, files: Sequence[Path], policy: Policy, steps: Sequence[str], as_json: bool) -> None:
+    """Say what was written, and the commands to run next."""
+    from traceanalyzer.commands.tune.export import view
+
+    document = _document(kind, files, policy, steps)
+    answer(document, as_json, lambda width: view.render(document))
+    if not as_json:
         click.echo(command_lines(steps))
 
 

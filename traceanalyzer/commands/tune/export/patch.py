@@ -4,17 +4,69 @@ from __future__ import annotations
 
 import ast
 import difflib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from traceanalyzer.commands.tune.export.constraint_keys import KNOWN_KEYS, keys_in_source, keys_without_constraint
-from traceanalyzer.commands.tune.export.plugin_source import FUNCTIONS
+from traceanalyzer.commands.tune.export.plugin_source import COMPILER_OPTIONS, FUNCTIONS, SET_AFTERWARDS
 from traceanalyzer.commands.tune.policy.compute import Policy
-from traceanalyzer.commands.tune.tile_config import TileConfig
-from traceanalyzer.commands.tune.tile_keys import TILE
+from traceanalyzer.commands.tune.tile_config import TILE, TileConfig
 from traceanalyzer.problems import TraceError
 
 MARK = "# Rules by traceanalyzer; reverse this patch to remove them."
 _CANDIDATES = ("matmul_ogs_details/opt_flags.py", "matmul_details/opt_flags.py")
+
+_COMMON_3_5 = {"block_m", "block_k", "split_k", "fused_scatter", "is_persistent", "epilogue_subtile"}
+_COMMON_LATER = {"block_m", "block_k", "split_k", "is_persistent", "epilogue_subtile", "max_allowable_mn", "num_warps"}
+
+KNOWN_KEYS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "3.5.0": {
+        "amd": frozenset(_COMMON_3_5 | {"block_n"}),
+        "nvidia": frozenset(_COMMON_3_5 | {"num_stages", "idle_sms"}),
+    },
+    "newer": {
+        "amd": frozenset(_COMMON_LATER | {"block_n"}),
+        "nvidia": frozenset(_COMMON_LATER | {"num_stages", "idle_sms"}),
+    },
+}
+"""Version -> vendor -> constraints, read off the sources: 3.5.0 is what vLLM 0.13 to 0.32 bring; ``newer`` is Triton's
+main branch after ``matmul_ogs`` became ``matmul``."""
+
+
+def known_keys(version: str, vendor: str) -> frozenset[str]:
+    """Return the constraints of a version whose source is not at hand."""
+    return KNOWN_KEYS["3.5.0" if version.startswith("3.5") else "newer"][vendor]
+
+
+def keys_in_source(text: str) -> dict[str, frozenset[str]]:
+    """Return the constraints that an installed ``opt_flags.py`` takes, by vendor, from the lists in its functions."""
+    vendors = {name: vendor for vendor, name in FUNCTIONS.items()}
+    keys = {}
+    for node in ast.walk(ast.parse(text)):
+        vendor = vendors.get(node.name) if isinstance(node, ast.FunctionDef) else None
+        if vendor is None:
+            continue
+        for statement in ast.walk(node):
+            if isinstance(statement, ast.Assign) and "constraints_supported" in map(ast.unparse, statement.targets):
+                keys[vendor] = frozenset(ast.literal_eval(statement.value))
+    return keys
+
+
+def asked_keys(policy: Policy) -> set[str]:
+    """Return the parameters that a policy's rules set."""
+    return {key for rule in policy.rules for key in rule.config}
+
+
+def keys_beyond_plugin(policy: Policy, keys: Iterable[str], vendor: str) -> list[str]:
+    """Return the parameters that the plugin cannot set: neither a constraint nor a field of the finished flags."""
+    return sorted(asked_keys(policy) - {*keys, *SET_AFTERWARDS[vendor], *COMPILER_OPTIONS[vendor]})
+
+
+def vendor_of(device: Mapping[str, str | None]) -> str | None:
+    """Return the vendor that a sweep's device is of; ``None`` where it does not say."""
+    text = " ".join(str(value).lower() for value in device.values() if value)
+    if any(word in text for word in ("gfx", "amd", "radeon", "instinct", "mi3")):
+        return "amd"
+    return "nvidia" if any(word in text for word in ("nvidia", "sm_", "sm8", "sm9", "sm1", "cuda", "geforce")) else None
 
 
 def find_opt_flags(path: Path) -> Path:
@@ -84,18 +136,13 @@ def check_keys(policy: Policy, keys: frozenset[str], vendor: str, where: str) ->
     Raises:
         TraceError: one is not.
     """
-    lacking = keys_without_constraint(policy, keys)
+    lacking = sorted(asked_keys(policy) - keys)
     if lacking:
         raise TraceError(
             where,
             f"on {vendor} this triton_kernels cannot be told {', '.join(lacking)} (it can: {', '.join(sorted(keys))}); "
             "leave parameters out with --leave-out" + ("; the plugin can set more" if vendor == "amd" else ""),
         )
-
-
-def known_keys(version: str, vendor: str) -> frozenset[str]:
-    """Return the constraints of a version whose source is not at hand."""
-    return KNOWN_KEYS["3.5.0" if version.startswith("3.5") else "newer"][vendor]
 
 
 def rule_lines(policy: Policy) -> list[str]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from traceanalyzer.commands.tune.formats.vllm_moe_files import KERNEL, VERSION_KEY, FileName, nearest
 from traceanalyzer.commands.tune.policy.compute import Policy
-from traceanalyzer.commands.tune.tile_config import TileConfig, Value
-from traceanalyzer.commands.tune.tile_keys import VLLM, to_vllm
+from traceanalyzer.commands.tune.tile_config import VLLM, TileConfig, Value, to_vllm
 from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
 
@@ -23,19 +21,6 @@ MEASURED_WITH_VLLM = "fused_moe"
 
 _NOT_QUANTISED = ("bf16", "fp16", "fp32", "bfloat16", "float16", "float32", "torch.bfloat16", "torch.float16")
 _QUANTISED = re.compile(r"[a-z0-9]+_w\d+a\d+")
-
-
-@dataclass(frozen=True)
-class MoeFile:
-    """A configuration file.
-
-    Attributes:
-        name: how vLLM looks for it.
-        document: what is in it.
-    """
-
-    name: FileName
-    document: Mapping[str, object]
 
 
 def file_name(
@@ -97,10 +82,7 @@ def device_in_name(device: str) -> str:
 
 
 def moe_document(
-    policy: Policy,
-    top_k: int | None = None,
-    triton_version: str | None = None,
-    given: Mapping[str, int] | None = None,
+    policy: Policy, triton_version: str | None = None, given: Mapping[str, int] | None = None
 ) -> dict[str, object]:
     """Return the file's content.
 
@@ -108,8 +90,7 @@ def moe_document(
     next are both there: no batch is nearer to a neighbour's configuration than to its own.
 
     Args:
-        policy: over rows, or over requests.
-        top_k: experts per token; a policy over rows is divided by it.
+        policy: over requests, or over rows, which are divided by the top-k of its shape.
         triton_version: what the configurations were measured with, where the sweep does not say.
         given: parameters that the sweep does not say.
 
@@ -120,7 +101,7 @@ def moe_document(
     version = triton_version or policy.versions.get("triton")
     if not version:
         raise TraceError(where, "the sweep does not say its Triton version; give --triton-version")
-    divisor = 1 if policy.rows == "requests" else (top_k or _whole(policy.shape.get("top_k")))
+    divisor = 1 if policy.rows == "requests" else _whole(policy.shape.get("top_k"))
     if not divisor:
         raise TraceError(
             where, "vLLM counts tokens, the sweep rows (tokens x top-k), and top-k is unknown; give --top-k"
@@ -161,14 +142,14 @@ def lookup(document: Mapping[str, object], tokens: int) -> object:
     return document[str(nearest(keys, tokens))]
 
 
-def write_moe_file(folder: Path, file: MoeFile) -> Path:
+def write_moe_file(folder: Path, name: FileName, document: Mapping[str, object]) -> Path:
     """Write the file into a folder for ``VLLM_TUNED_CONFIG_FOLDER``.
 
     Raises:
         TraceError: it cannot be written.
     """
-    path = folder / str(file.name)
-    write_whole(path, json.dumps(file.document, indent=4) + "\n", make_folder=True)
+    path = folder / str(name)
+    write_whole(path, json.dumps(document, indent=4) + "\n", make_folder=True)
     return path
 
 

@@ -1,7 +1,7 @@
 """Files that hold measurements, of this project and of others, read into one kind of sweep.
 
 A format is a module with ``NAME``, ``TITLE``, ``recognises(source)`` and ``read(source, into)``; it is added to
-``FORMATS``. Formats are asked in that order, the most particular first.
+``FOREIGN``. Formats are asked in that order, the most particular first.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from types import ModuleType
 from traceanalyzer.commands.tune.formats import (
     aiter_csv,
     inductor_csv,
-    json_lines,
     kernel_tuner,
     seed_log,
+    sweep,
     triton_autotune,
     vllm_moe_files,
 )
@@ -24,7 +24,7 @@ from traceanalyzer.commands.tune.formats.sweep_source import SweepSource, open_s
 from traceanalyzer.problems import TraceError, TraceWarning
 
 FOREIGN: tuple[ModuleType, ...] = (triton_autotune, kernel_tuner, vllm_moe_files, aiter_csv, inductor_csv, seed_log)
-NAMES = (json_lines.NAME, *(module.NAME for module in FOREIGN))
+NAMES = (sweep.NAME, *(module.NAME for module in FOREIGN))
 
 
 def read_sweep(path: str | PathLike[str], top_k: int | None = None, format_name: str | None = None) -> Sweep:
@@ -39,8 +39,8 @@ def read_sweep(path: str | PathLike[str], top_k: int | None = None, format_name:
         TraceError: the file cannot be read, is of no known format, or holds no usable point.
     """
     source = open_source(fspath(path), top_k)
-    if format_name == json_lines.NAME or (format_name is None and json_lines.recognises(source)):
-        return _checked(source, json_lines.NAME, *json_lines.read(source))
+    if format_name == sweep.NAME or (format_name is None and sweep.recognises(source)):
+        return _checked(source, sweep.NAME, *sweep.read(source))
     module = _format(source, format_name)
     collector = PointCollector()
     module.read(source, collector)
@@ -51,7 +51,7 @@ def _format(source: SweepSource, name: str | None) -> ModuleType:
     for module in FOREIGN:
         if name == module.NAME or (name is None and module.recognises(source)):
             return module
-    known = "; ".join(module.TITLE for module in (json_lines, *FOREIGN))
+    known = "; ".join(module.TITLE for module in (sweep, *FOREIGN))
     raise source.error(f"is not a sweep of a known kind (known: {known})")
 
 

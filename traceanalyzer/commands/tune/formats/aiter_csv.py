@@ -12,8 +12,7 @@ from traceanalyzer.commands.tune.formats.csv_tables import milliseconds, rows, r
 from traceanalyzer.commands.tune.formats.point_collector import PointCollector
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
-from traceanalyzer.commands.tune.tile_config import Value
-from traceanalyzer.commands.tune.tile_keys import AITER_DENSE, AITER_MOE, from_columns
+from traceanalyzer.commands.tune.tile_config import AITER_DENSE, AITER_MOE, Value, from_columns
 
 NAME = "aiter"
 TITLE = "an AITER tuned table (CSV)"

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from traceanalyzer.commands.tune.formats.point_collector import PointCollector, number, positive
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
-from traceanalyzer.commands.tune.tile_config import Value
-from traceanalyzer.commands.tune.tile_keys import SIDES
+from traceanalyzer.commands.tune.tile_config import SIDES, Value
 from traceanalyzer.names import parse
 
 

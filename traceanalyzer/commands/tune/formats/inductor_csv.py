@@ -9,7 +9,7 @@ from traceanalyzer.commands.tune.formats.csv_tables import milliseconds, rows, r
 from traceanalyzer.commands.tune.formats.point_collector import PointCollector
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
-from traceanalyzer.commands.tune.tile_keys import INDUCTOR, from_columns
+from traceanalyzer.commands.tune.tile_config import INDUCTOR, from_columns
 
 NAME = "inductor-csv"
 TITLE = "a CSV table with the columns M, N, K, bm, bn, bk and ms"

@@ -15,8 +15,7 @@ from statistics import median
 from traceanalyzer.commands.tune.formats.point_collector import PointCollector, number, positive, whole
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
-from traceanalyzer.commands.tune.tile_config import TileConfig, Value
-from traceanalyzer.commands.tune.tile_keys import LOG, from_log
+from traceanalyzer.commands.tune.tile_config import LOG, TILE, TileConfig, Value, from_log, to_log
 
 NAME = "log"
 TITLE = "a log of lines such as 'conc=1 bm=16 bn=32 bk=128 sk=1 median=10.1 ms samples=[10.1]'"
@@ -174,3 +173,18 @@ def _samples(text: str | None) -> list[object] | None:
         return [float(value) if isinstance(value, int) else value for value in values]
     except (ValueError, RecursionError, OverflowError):
         return None
+
+
+def point_line(point: SweepPoint) -> str | None:
+    """Return a point as a line of such a log; ``None`` without samples."""
+    if not point.samples_ms:
+        return None
+    config = " ".join(f"{word}={value}" for word, value in to_log(point.config).items())
+    samples = json.dumps(list(point.samples_ms))
+    return f"conc={point.concurrency} {config} median={point.median_ms:.3f} ms samples={samples}"
+
+
+def best_line(point: SweepPoint) -> str:
+    """Return the ``BEST`` line that ends a batch size."""
+    tile: dict[str, object] = {LOG[name]: point.config.get(name) for name in TILE}
+    return f"BEST {point.concurrency} {tile | {'median_ms': point.median_ms}}"

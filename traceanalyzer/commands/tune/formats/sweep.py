@@ -10,11 +10,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
 from traceanalyzer.commands.tune.tile_config import TileConfig, Value
 from traceanalyzer.files import written_whole
 from traceanalyzer.problems import TraceWarning
 
+NAME = "traceanalyzer"
+TITLE = "a sweep file of traceanalyzer (JSON lines)"
+
 SCHEMA = "traceanalyzer/sweep/1"
+_FAMILY = SCHEMA.rpartition("/")[0] + "/"
+_FIRST_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ class Sweep:
     points: tuple[SweepPoint, ...]
     warnings: tuple[TraceWarning, ...] = ()
     source: str = ""
-    format: str = "traceanalyzer"
+    format: str = NAME
 
     def problems(self) -> dict[tuple[str, ...], tuple[SweepPoint, ...]]:
         """Return the points by ``SweepPoint.problem``, in the file's order."""
@@ -140,10 +146,36 @@ def line_of(point: SweepPoint, round_number: int, samples: Iterable[float]) -> s
     return json.dumps(document, allow_nan=False) + "\n"
 
 
-def parse_lines(text: str, source: str) -> tuple[tuple[SweepPoint, ...], tuple[TraceWarning, ...]]:
-    """Read lines of a sweep file and merge the rounds of each candidate."""
-    rounds, warnings = parse_rounds(text, source)
-    return tuple(_merge(of_one) for of_one in rounds.values()), warnings
+def recognises(source: SweepSource) -> bool:
+    """Return whether one of the first lines names the schema, of whatever version."""
+    return any(_schema(line).startswith(_FAMILY) for line in source.text.split("\n", _FIRST_LINES)[:_FIRST_LINES])
+
+
+def read(source: SweepSource) -> tuple[tuple[SweepPoint, ...], tuple[TraceWarning, ...]]:
+    """Return every usable point; rows follow from the concurrency where only that is known.
+
+    Raises:
+        TraceError: the file is of another version of the format.
+    """
+    schema = next(s for line in source.text.split("\n") if (s := _schema(line)).startswith(_FAMILY))
+    if schema != SCHEMA:
+        raise source.error(f"is of schema {schema}; this version reads {SCHEMA}")
+    rounds, warnings = parse_rounds(source.text, source.path)
+    return tuple(_with_rows(_merge(of_one), source.top_k) for of_one in rounds.values()), warnings
+
+
+def _schema(line: str) -> str:
+    try:
+        value: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return ""
+    return str(value.get("schema")) if isinstance(value, dict) else ""
+
+
+def _with_rows(point: SweepPoint, top_k: int | None) -> SweepPoint:
+    if point.m is not None or top_k is None or point.concurrency is None:
+        return point
+    return replace(point, m=point.concurrency * top_k, shape={**point.shape, "top_k": top_k})
 
 
 def parse_rounds(text: str, source: str) -> tuple[Candidates, tuple[TraceWarning, ...]]:

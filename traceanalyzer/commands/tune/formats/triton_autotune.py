@@ -13,8 +13,7 @@ from typing import Any
 from traceanalyzer.commands.tune.formats.point_collector import PointCollector, positive, scalars
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
-from traceanalyzer.commands.tune.tile_config import TileConfig, Value
-from traceanalyzer.commands.tune.tile_keys import TRITON_LAUNCH, from_triton
+from traceanalyzer.commands.tune.tile_config import TRITON_LAUNCH, TileConfig, Value, from_triton
 
 NAME = "triton-autotune"
 TITLE = "Triton's *.autotune.json"

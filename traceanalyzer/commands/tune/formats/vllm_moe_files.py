@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from traceanalyzer.commands.tune.formats.point_collector import PointCollector, number, scalars
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
-from traceanalyzer.commands.tune.tile_config import Value
-from traceanalyzer.commands.tune.tile_keys import from_triton
+from traceanalyzer.commands.tune.tile_config import Value, from_triton
 
 NAME = "vllm-moe"
 TITLE = "a vLLM fused_moe configuration (E=..,N=..,device_name=...json)"

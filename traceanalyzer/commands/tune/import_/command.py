@@ -6,26 +6,28 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option, show_warnings
+from traceanalyzer.cli.common import json_option, limit_option, show_warnings
+from traceanalyzer.commands.tune.formats import NAMES, read_sweep
+from traceanalyzer.commands.tune.formats.sweep import write_sweep
+from traceanalyzer.commands.tune.import_.result import TunePointsDocument
+from traceanalyzer.commands.tune.options import answer
+from traceanalyzer.declare import part_of
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--top-k", type=click.IntRange(min=1), help="Experts per token, where the file has only the concurrency.")
 @click.option("--format", "format_name", help="What the file is, where it cannot be recognised.")
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+@limit_option(20)
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the points as a sweep file of ours."
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the points as a sweep file."
 )
 @json_option
 def import_(
     file: Path, top_k: int | None, format_name: str | None, limit: int, output: Path | None, as_json: bool
 ) -> None:
     """Read measured tiles from FILE: sweeps of ours and of other tuners, logs of 'conc=1 bm=16 ...' lines."""
-    from traceanalyzer.commands.tune.formats import NAMES, read_sweep
-    from traceanalyzer.commands.tune.formats.sweep import write_sweep
     from traceanalyzer.commands.tune.import_ import view
-    from traceanalyzer.show.terminal import console
 
     if format_name is not None and format_name not in NAMES:
         raise click.UsageError(f"unknown format {format_name!r} (known: {', '.join(NAMES)})")
@@ -33,8 +35,6 @@ def import_(
     show_warnings(sweep.warnings)
     if output is not None:
         write_sweep(output, sweep.points)
-    if as_json:
-        emit_json(view.document(sweep))
-        return
-    out = console()
-    out.print(view.render(sweep, limit or len(sweep.points), out.width))
+    answer(
+        part_of(TunePointsDocument, sweep), as_json, lambda width: view.render(sweep, limit or len(sweep.points), width)
+    )

@@ -1,4 +1,4 @@
-"""What ``tune import`` read, as a JSON document and as a table."""
+"""What ``tune import`` read, as a table."""
 
 from __future__ import annotations
 
@@ -9,28 +9,15 @@ from rich.text import Text
 
 from traceanalyzer.commands.tune.config_text import describe_config
 from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
-from traceanalyzer.commands.tune.import_.result import ImportedPoint, TunePointsDocument
-from traceanalyzer.declare import part_of
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import plural
 
-
-def document(sweep: Sweep) -> TunePointsDocument:
-    """Return the JSON document of ``tune import``."""
-    return TunePointsDocument(
-        points=[
-            part_of(ImportedPoint, point, median_ms=point.median_ms, samples_ms=list(point.samples_ms))
-            for point in sweep.points
-        ],
-        warnings=list(sweep.warnings),
-    )
-
-
 LONGEST_CONFIG = 60
+"""Characters of a configuration that a table has room for beside the other columns at a width of 100."""
 
 
 def render(sweep: Sweep, limit: int, width: int) -> Group:
-    """Return imported points as a table, the first ``limit`` of them."""
+    """Return the first ``limit`` points as a table."""
     rows = [
         (
             "n/a" if point.m is None else str(point.m),

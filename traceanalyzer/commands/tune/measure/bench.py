@@ -23,6 +23,7 @@ HARMLESS = (
 """Failures after which the process can go on; after any other it is replaced, because a GPU error poisons it."""
 
 START_TIMEOUT_S = 300
+"""Importing PyTorch, Triton and vLLM, and opening the GPU, takes a minute from a slow disk; chosen, not fitted."""
 
 
 class LostBenchError(Exception):
@@ -30,20 +31,18 @@ class LostBenchError(Exception):
 
 
 @dataclass(frozen=True)
-class MeasuringBench:
+class MeasuringBench(Description):
     """Where candidates are measured, and the process that does it.
 
     Attributes:
         kernel: its name.
         backend: its name, as sweep files write it.
         worker: the measuring process.
-        where: device, versions, and whether times mean anything.
     """
 
     kernel: str
     backend: str
     worker: Worker
-    where: Description
 
     def ask(self, task: MeasuringTask, question: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """Ask about a candidate.
@@ -60,7 +59,7 @@ class MeasuringBench:
             except WorkerError as failure:
                 raise LostBenchError(f"the measuring process does not start again: {failure}") from None
         try:
-            return dict(self.worker.ask({**question, "task": task.to_dict()}, timeout_s))
+            return dict(self.worker.ask({**question, "task": task}, timeout_s))
         except WorkerError as failure:
             if not str(failure).startswith(HARMLESS):
                 self.worker.stop()
@@ -77,9 +76,9 @@ class MeasuringBench:
             shape=shape,
             backend=self.backend,
             routing=routing,
-            device=self.where.device,
-            versions=self.where.versions,
-            measured=self.where.measured,
+            device=self.device,
+            versions=self.versions,
+            measured=self.measured,
         )
 
 
@@ -87,7 +86,7 @@ def start_worker(module: str, device: str, environment: Mapping[str, str] | None
     """Return the measuring process of a backend's module; ``device`` is ``gpu`` or ``interpret``."""
     interpreter = "1" if device == "interpret" else "0"
     variables = {"TRITON_DEFAULT_FP_FUSION": "1", "TRITON_INTERPRET": interpreter, **(environment or {})}
-    return Worker("traceanalyzer.commands.tune.measure.measure_worker", [module, device], variables)
+    return Worker("traceanalyzer.commands.tune.measure.measuring", [module, device], variables)
 
 
 def open_bench(kernel: str, backend: str, worker: Worker) -> MeasuringBench:
@@ -97,11 +96,9 @@ def open_bench(kernel: str, backend: str, worker: Worker) -> MeasuringBench:
         TraceError: it cannot measure: there is no GPU, or the backend is not installed.
     """
     try:
-        answer = worker.ask({"op": "describe"}, START_TIMEOUT_S)
+        where = worker.ask({"op": "describe"}, START_TIMEOUT_S, kind=Description)
     except WorkerError as failure:
         reason = str(failure).partition(": ")[2] or str(failure)
         hint = "; 'tune screen' ranks candidates without one, and --device interpret tries the machinery"
         raise TraceError(f"backend {backend}", reason + (hint if "GPU" in reason else "")) from None
-    return MeasuringBench(
-        kernel, backend, worker, Description(answer["device"], answer["versions"], answer["measured"])
-    )
+    return MeasuringBench(where.device, where.versions, where.measured, kernel, backend, worker)

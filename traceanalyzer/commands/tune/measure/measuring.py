@@ -1,14 +1,18 @@
-"""What a measuring process does: check a candidate against the reference, then time it."""
+"""Worker process: checks candidates against a reference and times them. It may crash; its parent goes on."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import msgspec
+
 from traceanalyzer.kernels.problem import Config, Problem
-from traceanalyzer.kernels.target import Target
+from traceanalyzer.kernels.target import Target, find_target
+from traceanalyzer.workers import serve
 
 if TYPE_CHECKING:
     import torch
@@ -42,17 +46,6 @@ class MeasuringTask:
     config: Config
     routing: str
     seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        own = {"kernel": self.kernel, "routing": self.routing, "seed": self.seed}
-        return own | {"problem": self.problem.to_dict(), "config": self.config.to_dict()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> MeasuringTask:
-        """Read what ``to_dict`` wrote."""
-        problem, config = Problem.from_dict(values["problem"]), Config.from_dict(values["config"])
-        return cls(values["kernel"], problem, config, values["routing"], values["seed"])
 
 
 @dataclass(frozen=True)
@@ -194,10 +187,29 @@ def local_target() -> Target:
     """
     import torch
 
-    from traceanalyzer.kernels.target import find_target
-
     if not torch.cuda.is_available():
         raise RuntimeError("PyTorch sees no GPU")
     properties = torch.cuda.get_device_properties(0)
     name = properties.gcnArchName if torch.version.hip else f"sm_{properties.major}{properties.minor}"
     return find_target(name)
+
+
+def main(module: str, device: str) -> None:
+    """Answer questions with the session of a backend's module.
+
+    A question holds ``op``: ``describe``; ``check`` or ``sample`` with ``task`` (and ``count``).
+    """
+    opened: list[Session] = []
+
+    def answer(question: dict[str, Any], _: bytes) -> Any:
+        if not opened:
+            opened.append(import_module(module).open_session(device))
+        session = opened[0]
+        if question["op"] == "describe":
+            return session.describe()
+        task = msgspec.convert(question["task"], MeasuringTask)
+        if question["op"] == "check":
+            return {"relative_error": session.check(task)}
+        return {"samples_ms": session.sample(task, question["count"])}
+
+    serve(answer)

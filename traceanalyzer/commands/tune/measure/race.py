@@ -1,12 +1,13 @@
-"""Who is best, who ties, who is out: decisions from samples that were taken side by side, round by round."""
+"""Who is best, who ties, who is out: decided from samples that were taken side by side, round by round."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
-from traceanalyzer.commands.tune.measure.statistics import CONFIDENCE, Interval, median_interval, ratio_interval
+from traceanalyzer.commands.tune.measure.result import MeasuredTile, TileVerdict
 from traceanalyzer.kernels.problem import Config
 
 Rounds = Mapping[int, Sequence[float]]
@@ -22,25 +23,25 @@ HOPELESS = 2.0
 """A candidate that takes this many times as long as the best is dropped after its first round; chosen, not fitted."""
 
 
+RESAMPLES = 1000
+"""Draws of a bootstrap; chosen, not fitted."""
+
+CONFIDENCE = 0.95
+"""Of every interval that is shown: the usual one."""
+
+
 @dataclass(frozen=True)
-class CandidateResult:
-    """What is known of one candidate.
+class Interval:
+    """A value with the interval that holds it with the given confidence."""
 
-    Attributes:
-        config: the candidate.
-        verdict: one of ``MeasuredTile``.
-        rounds: rounds measured.
-        median: of all samples, ms, with its interval; ``None`` when unmeasured.
-        ratio: time over the best one's, from common rounds; ``None`` where there are none.
-        reason: why it failed; ``None`` otherwise.
-    """
+    value: float
+    low: float
+    high: float
 
-    config: Config
-    verdict: str
-    rounds: int
-    median: Interval | None = None
-    ratio: Interval | None = None
-    reason: str | None = None
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends of the interval."""
+        return self.low, self.high
 
 
 def leader(measured: Mapping[Config, Rounds]) -> Config | None:
@@ -81,34 +82,41 @@ def results(
     measured: Mapping[Config, Rounds],
     failures: Mapping[Config, str],
     dropped: set[Config],
-) -> tuple[CandidateResult, ...]:
+) -> tuple[MeasuredTile, ...]:
     """Return every candidate's result, the best first, then by median; what has none comes last."""
     standing = {config: measured[config] for config in configs if measured.get(config) and config not in failures}
     best = leader({config: rounds for config, rounds in standing.items() if config not in dropped} or standing)
     decided = []
     for config in configs:
+        facts: dict[str, Any] = {"config": config.to_dict(), "rounds": len(measured.get(config, {}))}
         if config in failures:
-            decided.append(CandidateResult(config, "failed", len(measured.get(config, {})), reason=failures[config]))
+            decided.append(MeasuredTile(verdict="failed", reason=failures[config], **facts))
         elif config not in standing or best is None:
-            decided.append(CandidateResult(config, "unmeasured", 0))
+            decided.append(MeasuredTile(verdict="unmeasured", **facts))
         else:
-            decided.append(_result(config, standing[config], standing[best], config == best, config in dropped))
+            verdict = _verdict(standing[config], standing[best], config == best, config in dropped)
+            decided.append(MeasuredTile(verdict=verdict, **facts, **_times(standing[config], standing[best])))
     return tuple(sorted(decided, key=_place))
 
 
-def _result(config: Config, rounds: Rounds, best: Rounds, is_best: bool, is_dropped: bool) -> CandidateResult:
+def _verdict(rounds: Rounds, best: Rounds, is_best: bool, is_dropped: bool) -> TileVerdict:
+    if is_best or is_dropped:
+        return "best" if is_best else "dropped"
+    ratio = round_ratio(rounds, best)
+    if ratio is None or len(set(rounds) & set(best)) < FEWEST_ROUNDS:
+        return "unclear"
+    return "slower" if ratio.low > 1 else "tie"
+
+
+def _times(rounds: Rounds, best: Rounds) -> dict[str, Any]:
     middle = median_interval([sample for samples in rounds.values() for sample in samples])
     ratio = round_ratio(rounds, best)
-    common = len(set(rounds) & set(best))
-    if is_best:
-        verdict = "best"
-    elif is_dropped:
-        verdict = "dropped"
-    elif common < FEWEST_ROUNDS or ratio is None:
-        verdict = "unclear"
-    else:
-        verdict = "slower" if ratio.low > 1 else "tie"
-    return CandidateResult(config, verdict, len(rounds), middle, ratio)
+    return {
+        "median_ms": middle.value,
+        "interval_ms": middle.ends,
+        "ratio_to_best": ratio.value if ratio else None,
+        "ratio_interval": ratio.ends if ratio else None,
+    }
 
 
 def round_ratio(rounds: Rounds, base: Rounds, confidence: float = CONFIDENCE) -> Interval | None:
@@ -120,6 +128,53 @@ def round_ratio(rounds: Rounds, base: Rounds, confidence: float = CONFIDENCE) ->
     return ratio_interval(mine, other, confidence)
 
 
-def _place(result: CandidateResult) -> tuple[int, float]:
+def _place(result: MeasuredTile) -> tuple[int, float]:
     order = {"best": 0, "failed": 3, "unmeasured": 2}
-    return order.get(result.verdict, 1), result.median.value if result.median else float("inf")
+    return order.get(result.verdict, 1), float("inf") if result.median_ms is None else result.median_ms
+
+
+def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE, seed: int = 0) -> Interval:
+    """Return the median and its percentile bootstrap interval.
+
+    Args:
+        samples: at least one.
+        confidence: share of the bootstrap medians inside the interval.
+        seed: of the resampling, so that the same samples give the same interval.
+    """
+    import numpy as np
+
+    values = np.asarray(samples, dtype=np.float64)
+    draws = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
+    medians = np.median(values[draws], axis=1)
+    low, high = np.quantile(medians, ((1 - confidence) / 2, (1 + confidence) / 2))
+    return Interval(median(samples), float(low), float(high))
+
+
+def ratio_interval(
+    rounds: Sequence[Sequence[float]], base: Sequence[Sequence[float]], confidence: float = CONFIDENCE
+) -> Interval:
+    """Return how much longer a candidate takes than a base, from rounds in which both were measured.
+
+    Each round gives one ratio of medians, so drift between rounds cancels. The bootstrap draws rounds, and within each
+    drawn round samples: few rounds, or noisy ones, give a wide interval.
+
+    Args:
+        rounds: samples of the candidate, one sequence per round.
+        base: samples of the base in the same rounds.
+        confidence: share of the bootstrap ratios inside the interval.
+    """
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    ratios = [median(mine) / median(other) for mine, other in zip(rounds, base, strict=True)]
+
+    def medians(samples: Sequence[float]) -> Any:
+        values = np.asarray(samples, dtype=np.float64)
+        return np.median(values[generator.integers(0, len(values), (RESAMPLES, len(values)))], axis=1)
+
+    drawn = np.stack([medians(mine) / medians(other) for mine, other in zip(rounds, base, strict=True)], axis=1)
+    chosen = generator.integers(0, len(ratios), drawn.shape)
+    middles = np.median(np.take_along_axis(drawn, chosen, axis=1), axis=1)
+    low, high = np.quantile(middles, ((1 - confidence) / 2, (1 + confidence) / 2))
+    value = median(ratios)
+    return Interval(value, min(value, float(low)), max(value, float(high)))

@@ -38,8 +38,6 @@ class PlannedBench:
         experts, top_k: on this rank; None for a dense product. A rank of an expert-parallel group sees on average
             ``top_k / ep`` of a token's experts.
         axes: for ``--axis``: what the server's library fixes, so that candidates do not differ in it.
-        screens: whether ``tune screen`` knows the kernel.
-        same_code: whether the backend is the very kernel of the trace.
     """
 
     kernel: str
@@ -50,8 +48,16 @@ class PlannedBench:
     experts: int | None
     top_k: int | None
     axes: tuple[str, ...]
-    screens: bool
-    same_code: bool
+
+    @property
+    def screens(self) -> bool:
+        """Whether ``tune screen`` knows the kernel: vLLM's fused_moe is not built in."""
+        return self.kernel != "fused_moe"
+
+    @property
+    def same_code(self) -> bool:
+        """Whether the backend is the very kernel of the trace."""
+        return self.backend != "builtin"
 
     @property
     def shape(self) -> str:
@@ -129,58 +135,47 @@ def bench_of(
     backend = _backend_of(chosen, product, dtypes)
     if isinstance(backend, str):
         return None, backend
+    kernel, name = backend
     experts, top_k = product.experts, product.top_k
     if experts is not None and top_k is not None and ep > 1:
         top_k = top_k // ep if top_k % ep == 0 else 1
     return PlannedBench(
-        kernel=backend.kernel,
-        backend=backend.name,
-        dtype=None if backend.kernel == "fp8_block" or dtypes.activation == "bf16" else dtypes.activation,
+        kernel=kernel,
+        backend=name,
+        dtype=None if kernel == "fp8_block" or dtypes.activation == "bf16" else dtypes.activation,
         n=executed[0],
         k=executed[1],
         experts=experts,
         top_k=top_k,
-        axes=(f"group_m={GROUP_M[vendor]}",) if backend.name == "triton_kernels" and vendor in GROUP_M else (),
-        screens=backend.screens,
-        same_code=backend.same_code,
+        axes=(f"group_m={GROUP_M[vendor]}",) if name == "triton_kernels" and vendor in GROUP_M else (),
     ), None
 
 
-@dataclass(frozen=True)
-class _BackendOf:
-    """Which kernel of which backend stands for a kernel; see ``PlannedBench``."""
-
-    kernel: str
-    name: str
-    screens: bool
-    same_code: bool
-
-
-def _backend_of(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> _BackendOf | str:
-    """Return the backend that measures a kernel, or why none does."""
+def _backend_of(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> tuple[str, str] | str:
+    """Return the kernel and the backend of ``tune run`` that measure a kernel, or why none does."""
     kernel = chosen.kernel
     if kernel.scheme == "triton_kernels":
         return _triton_kernels(chosen, product, dtypes)
     if is_fused_moe(kernel):
         return _fused_moe(chosen, product, dtypes)
     if re.search(r"w8a8.*fp8|fp8_block", kernel.name, re.IGNORECASE) or _block_scaled_fp8(kernel.knob, dtypes):
-        return _BackendOf("fp8_block", "builtin", screens=True, same_code=False)
+        return "fp8_block", "builtin"
     if _plain_triton(chosen) and dtypes.activation in HALF and dtypes.weight in HALF:
-        return _BackendOf("dense", "builtin", screens=True, same_code=False)
+        return "dense", "builtin"
     return f"none of the tune commands measures it; it is tuned through {kernel.knob}"
 
 
-def _triton_kernels(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> _BackendOf | str:
+def _triton_kernels(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> tuple[str, str] | str:
     fits = dtypes.weight == "mxfp4" and dtypes.activation in HALF and chosen.role in ("moe_gate_up", "moe_down")
     if not fits or product.experts is None:
         return "of triton_kernels, tune run measures gate_up and down with bf16 or fp16 x mxfp4"
-    return _BackendOf(chosen.role, "triton_kernels", screens=True, same_code=True)
+    return chosen.role, "triton_kernels"
 
 
-def _fused_moe(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> _BackendOf | str:
+def _fused_moe(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> tuple[str, str] | str:
     if dtypes.weight not in HALF or product.experts is None or chosen.role != "moe_gate_up":
         return f"tune run measures vLLM's fused_moe with bf16 or fp16 weights, not {dtypes.weight or 'unknown ones'}"
-    return _BackendOf("fused_moe", "fused_moe", screens=False, same_code=True)
+    return "fused_moe", "fused_moe"
 
 
 def _block_scaled_fp8(knob: str | None, dtypes: Dtypes) -> bool:

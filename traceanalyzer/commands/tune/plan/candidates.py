@@ -1,4 +1,4 @@
-"""Kernels as candidates for tuning: what each takes, what its floor is, and why one is refused."""
+"""Kernels as candidates for tuning: what each takes, what its floor is, and why one cannot be tuned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from traceanalyzer.roofline import Roofline
 from traceanalyzer.roofline.rows import REDUNDANT_PARTS, strict_sum
 
 LEAST_WORTH = 0.01
-"""A saving below this share of the step (with the pause before it) does not pay: run-to-run noise hides it."""
+"""A saving below this share of the step (with the pause before it) does not pay: run-to-run noise hides it.
+Chosen, not fitted."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class PlanCandidate:
         plausible: false where the kernels are faster than their floor.
         product: what they multiply; None where unknown.
         why_unknown: why ``worth_ns`` or ``product`` is unknown.
+        reason: why it is not to be tuned; None where it is.
     """
 
     kernel: KernelName
@@ -70,6 +72,7 @@ class PlanCandidate:
     plausible: bool
     product: Product | None
     why_unknown: str
+    reason: str | None = None
 
     @property
     def redundant(self) -> bool:
@@ -77,15 +80,7 @@ class PlanCandidate:
         return self.part in REDUNDANT_PARTS
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """A kernel that is not to be tuned, and why."""
-
-    candidate: PlanCandidate
-    reason: str
-
-
-def candidates_of(roof: Roofline, kernels: pl.DataFrame) -> tuple[PlanCandidate, ...]:
+def ranked_kernels(roof: Roofline, kernels: pl.DataFrame) -> list[PlanCandidate]:
     """Return the kernels that could be tuned or are in the way, those that are worth most first, unknown ones last.
 
     Args:
@@ -122,7 +117,8 @@ def candidates_of(roof: Roofline, kernels: pl.DataFrame) -> tuple[PlanCandidate,
         )
         for row in groups.iter_rows(named=True)
     ]
-    return tuple(sorted(_with_shared_configurations(made), key=_order))
+    ranked = sorted(_with_shared_configurations(made), key=_order)
+    return [replace(one, reason=refuse(one, roof.period_ns)) for one in ranked]
 
 
 def _above(measured: float, reachable: float | None, latency: float) -> float | None:

@@ -8,7 +8,6 @@ import click
 from click.core import ParameterSource
 
 from traceanalyzer.cli.common import (
-    emit_json,
     json_option,
     no_cache_option,
     open_one,
@@ -19,6 +18,8 @@ from traceanalyzer.cli.common import (
     warnings_of,
 )
 from traceanalyzer.cli.request_options import Given, request_options
+from traceanalyzer.commands.tune.config_text import command_lines
+from traceanalyzer.commands.tune.options import answer
 
 
 @click.command()
@@ -43,9 +44,7 @@ def plan(
     from traceanalyzer.commands.tune.plan import view
     from traceanalyzer.commands.tune.plan.compute import plan as make_plan
     from traceanalyzer.commands.tune.plan.next_commands import next_commands
-    from traceanalyzer.commands.tune.shell_commands import command_lines
     from traceanalyzer.roofline import RooflineError
-    from traceanalyzer.show.terminal import console
 
     request = given.request(no_cache=no_cache)
     try:
@@ -56,12 +55,9 @@ def plan(
         raise click.UsageError(str(error)) from error
     show_warnings(warnings_of(trace))
     commands = next_commands(planned, paths, _stated_options())
-    if as_json:
-        emit_json(view.document(planned, commands))
-        return
-    screen = console()
-    screen.print(view.render(planned, screen.width))
-    click.echo(command_lines([command.line for command in commands]))
+    answer(view.document(planned, commands), as_json, lambda width: view.render(planned, width))
+    if not as_json:
+        click.echo(command_lines(commands))
 
 
 def _stated_options() -> dict[str, str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 import polars as pl
 
 from traceanalyzer.commands.tune.plan.bench_of import PlannedBench, bench_of, executed_shape
-from traceanalyzer.commands.tune.plan.candidates import PlanCandidate, Refusal, candidates_of, refuse, worth_listing
+from traceanalyzer.commands.tune.plan.candidates import PlanCandidate, ranked_kernels, worth_listing
 from traceanalyzer.commands.tune.plan.products import TuningLayout, with_products
-from traceanalyzer.commands.tune.plan.row_counts import Flip, flips, rows_to_tune
-from traceanalyzer.findings import DOUBTFUL_NAMES
+from traceanalyzer.commands.tune.plan.result import RowFlip
+from traceanalyzer.commands.tune.plan.row_counts import flips, rows_to_tune
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Architecture, candidates, expected_distinct
 from traceanalyzer.names import Dtypes
@@ -61,7 +61,7 @@ class PlannedTarget:
 
     candidate: PlanCandidate
     m: tuple[int, ...]
-    flips: tuple[Flip, ...]
+    flips: tuple[RowFlip, ...]
     executed: tuple[int, int] | None
     distinct: tuple[tuple[int, float], ...]
     dtypes: Dtypes
@@ -88,7 +88,7 @@ class Plan:
 
     target: PlannedTarget | None
     reason: str | None
-    refused: tuple[Refusal, ...]
+    refused: tuple[PlanCandidate, ...]
     others: tuple[PlanCandidate, ...]
     roofline: Roofline
     fitting_models: tuple[str, ...]
@@ -118,15 +118,10 @@ def plan(trace: Trace, request: Request | None = None, cache: Path | None = None
     products, layout, notes = with_products(trace, asked, roof, scope)
     launched = segment(trace).events.select("index", "graph", "thread_block")
     kernels = products.join(launched, on="index", how="left", maintain_order="left")
-    ranked = candidates_of(roof, kernels)
-    doubt = DOUBTFUL_NAMES if trace.names_doubtful else None
-    open_ = [one for one in ranked if (doubt or refuse(one, roof.period_ns)) is None]
-    refused = tuple(
-        Refusal(one, reason)
-        for one in worth_listing(ranked, roof.period_ns)
-        if (reason := doubt or refuse(one, roof.period_ns)) is not None
-    )
-    reason = _no_target(trace, roof, open_, [refusal.candidate for refusal in refused])
+    ranked = ranked_kernels(roof, kernels)
+    open_ = [one for one in ranked if one.reason is None]
+    refused = tuple(one for one in worth_listing(ranked, roof.period_ns) if one.reason is not None)
+    reason = _no_target(trace, roof, open_, refused)
     chosen = open_[0] if open_ and reason is None else None
     known = _Known(trace, asked, roof, layout, kernels, compiled, notes)
     target = _target(known, chosen) if chosen else None
@@ -237,7 +232,7 @@ def _target(known: _Known, chosen: PlanCandidate) -> PlannedTarget:
     )
 
 
-def _flips(known: _Known, chosen: PlanCandidate, gpu: Gpu | None) -> tuple[Flip, ...]:
+def _flips(known: _Known, chosen: PlanCandidate, gpu: Gpu | None) -> tuple[RowFlip, ...]:
     model, product = known.roof.model, chosen.product
     if product is None:
         return ()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from traceanalyzer.commands.tune.plan.result import RowFlip
 from traceanalyzer.names import KernelName
 
 FEW_ROWS_AMD = 16
@@ -17,19 +17,11 @@ DEFAULT_TILE = (
 )
 
 MOST_FLIP_TOKENS = 256
-"""Flips beyond this batch size are not worth a measurement of decode steps."""
+"""Flips beyond this batch size are not worth a measurement of decode steps. Chosen, not fitted."""
 
 
-@dataclass(frozen=True)
-class Flip:
-    """A number of rows on one side of a flip, and why it is worth measuring."""
-
-    m: int
-    why: str
-
-
-def flips(kernel: KernelName, vendor: str | None, experts: int | None, top_k: int | None) -> tuple[Flip, ...]:
-    """Return both sides of every point where the library that owns a kernel changes its mind, in rows.
+def flips(kernel: KernelName, vendor: str | None, experts: int | None, top_k: int | None) -> tuple[RowFlip, ...]:
+    """Return both sides of every number of rows at which a library starts to take another tile or number of warps.
 
     Rows come in steps of ``top_k``, so that the sides are the nearest numbers that a batch can have.
 
@@ -46,7 +38,7 @@ def flips(kernel: KernelName, vendor: str | None, experts: int | None, top_k: in
         limit, (below, above) = experts, DEFAULT_TILE
     else:
         return ()
-    return tuple(Flip(tokens * step, why) for tokens, why in ((limit, below), (limit + 1, above)) if tokens)
+    return tuple(RowFlip(m=tokens * step, why=why) for tokens, why in ((limit, below), (limit + 1, above)) if tokens)
 
 
 def is_fused_moe(kernel: KernelName) -> bool:
@@ -54,6 +46,6 @@ def is_fused_moe(kernel: KernelName) -> bool:
     return kernel.scheme == "triton" and kernel.family == "moe_gemm"
 
 
-def rows_to_tune(seen: Sequence[int], flip: Sequence[Flip]) -> tuple[int, ...]:
+def rows_to_tune(seen: Sequence[int], flip: Sequence[RowFlip]) -> tuple[int, ...]:
     """Return the rows seen, smallest first, then those of flips that were not seen."""
     return tuple(dict.fromkeys((*sorted(seen), *(one.m for one in flip))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from textwrap import fill
-from typing import Any, cast
+from typing import Any
 
 from rich.console import Group
 from rich.text import Text
@@ -13,15 +13,12 @@ from rich.text import Text
 from traceanalyzer.commands.tune.plan.candidates import LEAST_WORTH, PlanCandidate
 from traceanalyzer.commands.tune.plan.compute import Plan, PlannedTarget
 from traceanalyzer.commands.tune.plan.result import (
-    BoundKind,
     ExpertsHit,
     NotTuned,
     PlannedKernel,
-    RowFlip,
     TunePlanDocument,
     TuningTarget,
 )
-from traceanalyzer.commands.tune.shell_commands import Command
 from traceanalyzer.declare import part_of
 from traceanalyzer.names import short_name
 from traceanalyzer.names.kernel_text import tile_text
@@ -34,13 +31,8 @@ UNBROKEN = "\u00a0"
 """Stands between a figure and its unit while lines are broken, and is not printed."""
 
 
-def document(plan: Plan, commands: Sequence[Command]) -> TunePlanDocument:
-    """Return the JSON document of ``tune plan``.
-
-    Args:
-        plan: what was planned.
-        commands: what to run next.
-    """
+def document(plan: Plan, commands: Sequence[str]) -> TunePlanDocument:
+    """Return the JSON document of ``tune plan``, with the commands to run next."""
     roof = plan.roofline
     return part_of(
         TunePlanDocument,
@@ -48,17 +40,10 @@ def document(plan: Plan, commands: Sequence[Command]) -> TunePlanDocument:
         target=_target(plan.target) if plan.target else None,
         reason=plan.reason,
         refused=[
-            NotTuned(
-                kernel=one.candidate.kernel.name,
-                role=one.candidate.role,
-                measured_us=one.candidate.measured_ns / 1000,
-                worth_us_per_step=us(one.candidate.worth_ns),
-                reason=one.reason,
-            )
-            for one in plan.refused
+            part_of(NotTuned, one, kernel=one.kernel.name, worth_us_per_step=us(one.worth_ns)) for one in plan.refused
         ],
-        candidates=[PlannedKernel(**_kernel(one)) for one in plan.others],
-        next=[command.line for command in commands],
+        candidates=[part_of(PlannedKernel, one, **_kernel(one)) for one in plan.others],
+        next=list(commands),
         model=roof.model.name if roof.model else None,
         gpu=roof.ceilings.gpu.name if roof.ceilings else None,
         step_us=us(plan.period_ns),
@@ -70,13 +55,9 @@ def _kernel(one: PlanCandidate) -> dict[str, Any]:
     product = one.product
     return {
         "kernel": one.kernel.name,
-        "role": one.role,
-        "roles": list(one.roles),
         "n": product.n if product else None,
         "k": product.k if product else None,
         "tile": tile_text(one.kernel),
-        "measured_us": us(one.measured_ns),
-        "floor_us": us(one.floor_ns),
         "worth_us_per_step": us(one.worth_ns),
         "knob": one.kernel.knob,
     }
@@ -85,11 +66,13 @@ def _kernel(one: PlanCandidate) -> dict[str, Any]:
 def _target(target: PlannedTarget) -> TuningTarget:
     one, product, cached = target.candidate, target.candidate.product, target.compiled
     executed_n, executed_k = target.executed or (None, None)
-    return TuningTarget(
+    return part_of(
+        TuningTarget,
+        one,
         **{**_kernel(one), "tile": _tile(target)},
         m=list(target.m),
         m_seen=list(product.m) if product else [],
-        m_flips=[part_of(RowFlip, flip) for flip in target.flips],
+        m_flips=list(target.flips),
         experts=product.experts if product else None,
         top_k=product.top_k if product else None,
         distinct_experts=[ExpertsHit(m=m, experts=hit) for m, hit in target.distinct],
@@ -101,8 +84,6 @@ def _target(target: PlannedTarget) -> TuningTarget:
         num_stages=one.kernel.stages or (cached.num_stages if cached else None),
         registers=cached.registers if cached else None,
         spills=cached.spills if cached else None,
-        count=one.count,
-        bound=cast("BoundKind", one.bound),
         worth_reachable_us_per_step=us(one.reachable_ns),
         worth_tpot_percent=None if target.tpot_share is None else target.tpot_share * 100,
         measurable=target.bench is not None,
@@ -131,7 +112,8 @@ def render(plan: Plan, width: int) -> Group:
         parts.append(table(("kernel", "role", "per step", "saves at most"), rows, name_column=0, width=width))
     if plan.refused:
         parts += [Text(), Text("Cannot be tuned, or not worth it", style="bold")]
-        for reason, members in _by_reason(plan).items():
+        for reason in dict.fromkeys(one.reason or "" for one in plan.refused):
+            members = [one for one in plan.refused if one.reason == reason]
             parts += [Text(f"  {_refused(one, width - 2)}") for one in members] + [_broken(reason, width, 4)]
     return Group(*parts)
 
@@ -187,13 +169,6 @@ def _product_lines(target: PlannedTarget) -> list[str]:
         f"m = {', '.join(rows)}",
         *(f"m = {flip.m}: {flip.why}" for flip in target.flips),
     ]
-
-
-def _by_reason(plan: Plan) -> dict[str, list[PlanCandidate]]:
-    told: dict[str, list[PlanCandidate]] = {}
-    for refusal in plan.refused:
-        told.setdefault(refusal.reason, []).append(refusal.candidate)
-    return told
 
 
 def _refused(one: PlanCandidate, width: int) -> str:

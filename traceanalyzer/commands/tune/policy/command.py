@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option, show_warnings
-from traceanalyzer.commands.tune.policy.compute import DEFAULT_MAX_REGRET
-from traceanalyzer.commands.tune.sweep_options import chosen_policy, policy_options
+from traceanalyzer.cli.common import json_option, show_warnings
+from traceanalyzer.commands.tune.options import answer, chosen_policy, policy_options, sweep_argument
 
 
 @click.command()
-@click.argument("sweep", type=click.Path(path_type=Path))
-@policy_options(DEFAULT_MAX_REGRET)
+@sweep_argument
+@policy_options
 @json_option
 def policy(sweep: Path, top_k: int | None, max_regret: float, where: tuple[str, ...], as_json: bool) -> None:
     """Make rules from SWEEP: which configuration for which m, as few cases as the regret allows.
@@ -22,12 +21,7 @@ def policy(sweep: Path, top_k: int | None, max_regret: float, where: tuple[str, 
     configuration measured at that m. With --json the output can be given to tune export.
     """
     from traceanalyzer.commands.tune.policy import view
-    from traceanalyzer.show.terminal import console
 
     made, warnings = chosen_policy(sweep, top_k, max_regret, where)
     show_warnings(warnings)
-    if as_json:
-        emit_json(view.document(made, max_regret))
-        return
-    out = console()
-    out.print(view.render(made, max_regret, out.width))
+    answer(view.document(made, max_regret), as_json, lambda width: view.render(made, max_regret, width))

@@ -8,6 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
+from traceanalyzer.commands.tune.policy.result import PolicyRegret
 from traceanalyzer.commands.tune.tile_config import TileConfig, Value
 from traceanalyzer.problems import TraceError, TraceWarning
 
@@ -41,50 +42,30 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the policy takes at one measured m, and what that costs.
-
-    Attributes:
-        m: rows.
-        chosen_ms: median time of the policy's configuration.
-        best_ms: median time of the fastest configuration.
-        best_config: that configuration.
-    """
-
-    m: int
-    chosen_ms: float
-    best_ms: float
-    best_config: TileConfig
-
-    @property
-    def regret(self) -> float:
-        """By what share the choice is slower than the fastest."""
-        return self.chosen_ms / self.best_ms - 1
-
-
-@dataclass(frozen=True)
 class Policy:
     """Rules that cover every m, ascending, without gaps.
 
     Attributes:
         rules: the cases.
-        choices: one per measured m, ascending; empty for rules that were read from a file.
+        choices: what the rules cost at each measured m, ascending; empty for rules that were read from a file.
         kernel: what was tuned, where known.
         shape: the rest of the problem (n, k, dtype, experts, top_k), as far as known.
         device: name and target, as far as known.
         versions: of the software that was measured, as far as known.
         rows: what m counts: ``rows``, or ``requests`` where no top-k was known.
         warnings: what was left out, counted.
+        source: the file it comes from.
     """
 
     rules: tuple[Rule, ...]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[PolicyRegret, ...] = ()
     kernel: str | None = None
     shape: Mapping[str, Value] = field(default_factory=dict)
     device: Mapping[str, str | None] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     rows: str = "rows"
     warnings: tuple[TraceWarning, ...] = ()
+    source: str = ""
 
     def config(self, m: int) -> TileConfig:
         """Return the configuration for m rows, at least 1."""
@@ -119,17 +100,31 @@ def make_policy(sweep: Sweep, max_regret: float = DEFAULT_MAX_REGRET) -> Policy:
     ranges = _fewest_ranges(_regrets(table, configs), max_regret)
     sizes = list(table)
     rules: list[Rule] = []
-    choices: list[Choice] = []
+    choices: list[PolicyRegret] = []
     for number, (first, last, column) in enumerate(ranges):
         low = 1 if number == 0 else sizes[ranges[number - 1][1]] + 1
         high = None if number == len(ranges) - 1 else sizes[last]
         rules.append(Rule(low, high, configs[column]))
         for m in sizes[first : last + 1]:
             best = min(table[m], key=lambda config: (table[m][config], place[config]))
-            choices.append(Choice(m, table[m][configs[column]], table[m][best], best))
+            chosen_ms, best_ms = table[m][configs[column]], table[m][best]
+            regret = chosen_ms / best_ms - 1
+            choices.append(
+                PolicyRegret(m=m, chosen_ms=chosen_ms, best_ms=best_ms, regret=regret, best_config=dict(best))
+            )
     sample = points[0]
     shape = {key: value for key, value in sample.shape.items() if value is not None}
-    return Policy(tuple(rules), tuple(choices), sample.kernel, shape, sample.device, sample.versions, rows, warnings)
+    return Policy(
+        tuple(rules),
+        tuple(choices),
+        sample.kernel,
+        shape,
+        sample.device,
+        sample.versions,
+        rows,
+        warnings,
+        sweep.source,
+    )
 
 
 def _with_rows(sweep: Sweep) -> tuple[list[SweepPoint], str, tuple[TraceWarning, ...]]:

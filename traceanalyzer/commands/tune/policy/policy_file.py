@@ -1,4 +1,4 @@
-"""Reads what ``tune policy --json`` prints, edited or not."""
+"""Reads what ``tune policy --json`` prints, edited or not, and checks rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from traceanalyzer.commands.tune.formats.point_collector import scalars
 from traceanalyzer.commands.tune.policy.compute import Policy, Rule
 from traceanalyzer.commands.tune.policy.result import TunePolicyDocument
-from traceanalyzer.commands.tune.tile_config import TileConfig
+from traceanalyzer.commands.tune.tile_config import COUNTS, NOT_NEGATIVE, POWERS_OF_TWO, TileConfig, Value
 from traceanalyzer.problems import TraceError
 
 TAG = TunePolicyDocument.__struct_config__.tag
@@ -40,6 +40,7 @@ def read_policy(path: str | Path) -> Policy | None:
         device=_texts(document.get("device")),
         versions=_texts(document.get("versions")),
         rows=str(document.get("m_counts", "rows")),
+        source=str(path),
     )
 
 
@@ -59,3 +60,27 @@ def _rule(value: Any, path: str) -> Rule:
     if not isinstance(low, int) or not (high is None or (isinstance(high, int) and high >= low)):
         raise TraceError(path, f"a rule from m = {low!r} to {high!r} makes no sense")
     return Rule(low, high, TileConfig(config))
+
+
+def check_values(policy: Policy, where: str) -> None:
+    """Check that a Triton kernel could follow the rules; a file edited by hand may hold others.
+
+    Raises:
+        TraceError: a parameter cannot have its value.
+    """
+    for rule in policy.rules:
+        for key, value in rule.config.items():
+            if wanted := _wanted(key, value):
+                raise TraceError(where, f"{key} must be {wanted}, not {value!r}")
+
+
+def _wanted(key: str, value: Value) -> str | None:
+    """What a parameter must be; ``None`` where the value is, or nothing is known of the parameter."""
+    whole = value if isinstance(value, int) and not isinstance(value, bool) else None
+    if value is None or key not in (*POWERS_OF_TWO, *COUNTS, *NOT_NEGATIVE):
+        return None
+    if key in POWERS_OF_TWO:
+        return None if whole is not None and whole > 0 and whole & (whole - 1) == 0 else "a power of two"
+    if key in COUNTS:
+        return None if whole is not None and whole > 0 else "a positive whole number"
+    return None if whole is not None and whole >= 0 else "a whole number from 0 on"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from traceanalyzer.commands.tune.config_text import describe_config, describe_problem, describe_rules
 from traceanalyzer.commands.tune.policy.compute import Policy
-from traceanalyzer.commands.tune.policy.result import PolicyRegret, TunePolicyDocument
+from traceanalyzer.commands.tune.policy.result import TunePolicyDocument
 from traceanalyzer.declare import part_of
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import percent, plural, visible
@@ -17,13 +17,8 @@ from traceanalyzer.wording import percent, plural, visible
 
 def document(policy: Policy, max_regret: float) -> TunePolicyDocument:
     """Return the JSON document of ``tune policy``."""
-    return part_of(
-        TunePolicyDocument,
-        policy,
-        m_counts=policy.rows,
-        max_regret=max_regret,
-        regret=[part_of(PolicyRegret, choice) for choice in policy.choices],
-    )
+    given = {"m_counts": policy.rows, "max_regret": max_regret, "regret": list(policy.choices)}
+    return part_of(TunePolicyDocument, policy, **given)
 
 
 def render(policy: Policy, max_regret: float, width: int) -> Group:

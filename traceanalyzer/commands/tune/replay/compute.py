@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING
 
 from traceanalyzer.commands.tune.formats.sweep import Sweep, SweepPoint
+from traceanalyzer.commands.tune.replay.result import StrategyName, TuneReplayDocument
 from traceanalyzer.problems import TraceError
 
 if TYPE_CHECKING:
@@ -20,47 +21,6 @@ RANDOM_SEARCHES = 100
 """Random searches at least, a seed each: they are cheap, and their median is the yardstick."""
 
 
-@dataclass(frozen=True)
-class Replay:
-    """How a strategy did.
-
-    Attributes:
-        strategy: its name.
-        space: configurations recorded, of all problems.
-        problems: spaces searched, one for each problem and m.
-        evaluations: made in one seed, of all problems, the most of any seed.
-        regrets: one a search: share by which the configuration found is slower than the fastest recorded one, both
-            by the median of all their samples; infinite where nothing that was tried ran.
-        random_regrets: the same, of random searches with as many evaluations.
-        seeds: searches of each problem.
-        failed: recorded configurations that could not run.
-    """
-
-    strategy: str
-    space: int
-    problems: int
-    evaluations: int
-    regrets: tuple[float, ...]
-    random_regrets: tuple[float, ...]
-    seeds: int
-    failed: int
-
-    @property
-    def median_regret(self) -> float:
-        """Of the searches."""
-        return median(self.regrets)
-
-    @property
-    def p90_regret(self) -> float:
-        """Of the searches, nearest rank."""
-        return quantile(self.regrets, 0.9)
-
-    @property
-    def random_median_regret(self) -> float:
-        """Of random search."""
-        return median(self.random_regrets)
-
-
 def quantile(values: Sequence[float], share: float) -> float:
     """Return the smallest value that at least this share of the values does not exceed."""
     ordered = sorted(values)
@@ -71,9 +31,9 @@ def replay(
     sweep: Sweep,
     budget_share: float = 0.03,
     seeds: int = 20,
-    strategy: str = "guided",
+    strategy: StrategyName = "guided",
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Replay:
+) -> TuneReplayDocument:
     """Search every problem of a sweep, with the recorded samples for measurements.
 
     Args:
@@ -103,16 +63,24 @@ def replay(
             regrets.append(regret)
             progress(number * seeds + seed + 1, len(tables) * seeds)
         random_regrets += [recording.by_chance(budget, seed) for seed in range(draws)]
-    return Replay(
+    return TuneReplayDocument(
         strategy=strategy,
         space=sum(map(len, tables)),
         problems=len(tables),
+        failed_configurations=sum(not point.samples_ms for table in tables for point in table),
         evaluations=max(evaluations),
-        regrets=tuple(regrets),
-        random_regrets=tuple(random_regrets),
+        samples_per_evaluation=SAMPLES,
         seeds=seeds,
-        failed=sum(not point.samples_ms for table in tables for point in table),
+        median_regret=_finite(median(regrets)),
+        p90_regret=_finite(quantile(regrets, 0.9)),
+        random_median_regret=_finite(median(random_regrets)),
+        regrets=[_finite(regret) for regret in regrets],
     )
+
+
+def _finite(regret: float) -> float | None:
+    """A regret; ``None`` for the infinite one of a search in which nothing tried ran."""
+    return regret if isfinite(regret) else None
 
 
 def _tables(sweep: Sweep) -> list[list[SweepPoint]]:

@@ -6,13 +6,15 @@ from typing import Annotated, ClassVar, Literal
 
 from traceanalyzer.declare import Document, told
 
+StrategyName = Literal["guided", "random"]
+
 
 class TuneReplayDocument(Document, tag="traceanalyzer/tune-replay/1"):
     """How near a search comes to the best of a recorded sweep."""
 
     command: ClassVar[str] = "tune replay"
 
-    strategy: Annotated[Literal["guided", "random"], told("What chose configurations.")]
+    strategy: Annotated[StrategyName, told("What chose configurations.")]
     space: Annotated[int, told("Configurations recorded, of all problems.")]
     problems: Annotated[int, told("Spaces searched, one per problem and m.")]
     failed_configurations: Annotated[int, told("Recorded configurations that could not run.")]

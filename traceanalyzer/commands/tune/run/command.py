@@ -4,35 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from traceanalyzer.cli.common import FiniteRange, emit_json, show_warnings, tell
+from traceanalyzer.cli.common import FiniteRange, show_warnings, tell
 from traceanalyzer.commands.tune.measure.backends import BACKENDS
+from traceanalyzer.commands.tune.measure.bench import MeasuringBench, open_bench, start_worker
+from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.options import (
-    KERNELS,
+    answer,
     candidate_options,
-    candidates_of,
     measure_options,
     problem_options,
+    progress,
+    usage_errors,
+)
+from traceanalyzer.commands.tune.run.compute import Job, JobOutcome, Settings, measure
+from traceanalyzer.commands.tune.screen.screening import Screening, tell_untried
+from traceanalyzer.commands.tune.spec_text import (
+    KERNELS,
+    candidates_of,
     problems_to_measure,
     routing_draws,
     space_of,
-    usage_errors,
 )
-from traceanalyzer.commands.tune.screen.screening import Screening, tell_untried
-from traceanalyzer.kernels import HOME
-
-if TYPE_CHECKING:
-    from traceanalyzer.commands.tune.measure.bench import MeasuringBench
-    from traceanalyzer.commands.tune.run.compute import Job, Settings
-    from traceanalyzer.kernels.problem import Config, Problem
-    from traceanalyzer.kernels.space import Pool
-    from traceanalyzer.kernels.target import Target
+from traceanalyzer.kernels import HOME, find_kernel
+from traceanalyzer.kernels.problem import Config, Problem
+from traceanalyzer.kernels.space import Pool
+from traceanalyzer.kernels.target import INTERPRETER, Target, find_target
 
 TINY_CANDIDATES = 4
-"""Candidates that the interpreter runs: enough to try the machinery in seconds."""
+"""Candidates that the interpreter runs: enough to try the machinery in seconds. Chosen, not fitted."""
 
 
 @click.command()
@@ -55,10 +57,6 @@ def run(
     Every candidate is checked against a reference, then timed in rounds with all others; those clearly slower
     drop out. Without --config, candidates are screened first and the best --top are measured.
     """
-    from traceanalyzer.commands.tune.measure.bench import open_bench, start_worker
-    from traceanalyzer.commands.tune.run.compute import Job, Settings
-    from traceanalyzer.kernels.target import INTERPRETER
-
     with usage_errors():
         space = space_of(kernel)
         problems = problems_to_measure(kernel, shape, dtype, device, m_text, concurrency)
@@ -77,34 +75,26 @@ def run(
                 for problem, pool in pools.items()
             }
         todo = [Job(problem, draw, chosen[problem]) for problem in problems for draw in draws]
-        _measure_and_show(bench, todo, settings, output, as_json)
+        journal = Journal(output)
+        with progress("measuring") as advance:
+            outcomes = measure(bench, todo, settings, journal, progress=advance)
+    _show(bench, outcomes, journal, output, as_json)
 
 
-def _measure_and_show(
-    bench: MeasuringBench, todo: Sequence[Job], settings: Settings, output: Path | None, as_json: bool
+def _show(
+    bench: MeasuringBench, outcomes: Sequence[JobOutcome], journal: Journal, output: Path | None, as_json: bool
 ) -> None:
-    from traceanalyzer.commands.tune.measure.journal import Journal
-    from traceanalyzer.commands.tune.progress_bar import progress
     from traceanalyzer.commands.tune.run import view
-    from traceanalyzer.commands.tune.run.compute import measure
-    from traceanalyzer.show.terminal import console
 
-    journal = Journal(output)
-    with progress("measuring") as advance:
-        outcomes = measure(bench, todo, settings, journal, progress=advance)
     show_warnings(journal.warnings)
-    if as_json:
-        emit_json(view.document(bench, outcomes, output))
-        return
-    out = console()
-    out.print(view.render(bench, outcomes, out.width))
-    click.echo(view.seed_log(bench, outcomes))
+    document = view.document(bench, outcomes, output)
+    answer(document, as_json, lambda width: view.render(document, width))
+    if not as_json:
+        click.echo(view.seed_log(bench, outcomes))
 
 
 def _target_of(bench: MeasuringBench) -> Target:
-    from traceanalyzer.kernels.target import INTERPRETER, find_target
-
-    name = bench.where.device["target"]
+    name = bench.device["target"]
     return INTERPRETER if name is None else find_target(name)
 
 
@@ -117,16 +107,14 @@ def _best(
         return configs[:: max(1, len(configs) // TINY_CANDIDATES)][:TINY_CANDIDATES]
     if len(configs) <= top:
         return configs
-    device = screening.device(target, bench.where.device["name"])
+    device = screening.device(target, bench.device["name"])
     if bench.kernel not in HOME:
         from traceanalyzer.commands.tune.compile.candidate_order import preselect
         from traceanalyzer.commands.tune.measure.backends.fused_moe import traffic
 
         return preselect(problem, configs, traffic, device, screening.most or len(configs), pool.named)
-    from traceanalyzer.kernels import find_kernel
-
     ranking = screening.screen(find_kernel(bench.kernel), problem, device, pool)
     late = sum(candidate.fits is None for candidate in ranking.candidates)
     if late:
         tell(f"m={problem.m}: {late} candidates were not compiled in time and are not measured (--timeout, --jobs)")
-    return tuple(candidate.config for candidate in ranking.candidates if candidate.rank is not None)[:top]
+    return tuple(candidate.launch for candidate in ranking.candidates if candidate.rank is not None)[:top]

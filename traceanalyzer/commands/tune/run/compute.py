@@ -16,7 +16,8 @@ from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.measure.bench import LostBenchError, MeasuringBench
 from traceanalyzer.commands.tune.measure.journal import Journal
 from traceanalyzer.commands.tune.measure.measuring import MeasuringTask
-from traceanalyzer.commands.tune.measure.race import CandidateResult, Rounds, clearly_worse, results
+from traceanalyzer.commands.tune.measure.race import Rounds, clearly_worse, results
+from traceanalyzer.commands.tune.measure.result import MeasuredTile
 from traceanalyzer.kernels.problem import Config, Problem
 from traceanalyzer.workers import WorkerError
 
@@ -72,7 +73,7 @@ class JobOutcome:
     """
 
     job: Job
-    results: tuple[CandidateResult, ...]
+    results: tuple[MeasuredTile, ...]
     samples: Mapping[Config, Rounds]
     cut_short: str | None
 
@@ -82,7 +83,7 @@ class JobOutcome:
         return self.cut_short is None
 
     @property
-    def best(self) -> CandidateResult | None:
+    def best(self) -> MeasuredTile | None:
         """The best candidate; ``None`` when none could be measured."""
         return next((result for result in self.results if result.verdict == "best"), None)
 

@@ -1,4 +1,4 @@
-"""What ``tune run`` answers, as JSON, as tables, and in the line format of hand-written sweeps."""
+"""What ``tune run`` answers: its document, tables, and the line format of hand-written sweeps."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.tune.formats.seed_lines import best_line, point_line
+from traceanalyzer.commands.tune.formats.seed_log import best_line, point_line
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.measure.bench import MeasuringBench
-from traceanalyzer.commands.tune.measure.race import CandidateResult
-from traceanalyzer.commands.tune.measure.result import TunedProblem
-from traceanalyzer.commands.tune.measure.view import NO_MEASUREMENT, bench_fields, measured_tile
+from traceanalyzer.commands.tune.measure.result import NO_MEASUREMENT, MeasuredTile, TunedProblem
 from traceanalyzer.commands.tune.run.compute import JobOutcome
 from traceanalyzer.commands.tune.run.result import TuneRunDocument, TuneRunProblem
 from traceanalyzer.declare import part_of
@@ -26,55 +24,49 @@ COLUMNS = ("candidate", "median", "95 % interval", "over best", "rounds", "verdi
 
 def document(bench: MeasuringBench, outcomes: Sequence[JobOutcome], sweep: Path | None) -> TuneRunDocument:
     """Return the JSON document of ``tune run``."""
-    return TuneRunDocument(
-        **bench_fields(bench),
-        sweep=None if sweep is None else str(sweep),
-        problems=[_problem(outcome) for outcome in outcomes],
-    )
+    problems = [_problem(outcome) for outcome in outcomes]
+    return part_of(TuneRunDocument, bench, sweep=None if sweep is None else str(sweep), problems=problems)
 
 
 def _problem(outcome: JobOutcome) -> TuneRunProblem:
+    job = outcome.job
     return part_of(
         TuneRunProblem,
         outcome,
-        problem=part_of(TunedProblem, outcome.job.problem),
-        concurrency=outcome.job.problem.tokens,
-        routing=outcome.job.routing,
-        best=outcome.best.config.to_dict() if outcome.best else None,
-        results=[measured_tile(result) for result in outcome.results],
+        problem=part_of(TunedProblem, job.problem),
+        concurrency=job.problem.tokens,
+        routing=job.routing,
+        best=outcome.best.config if outcome.best else None,
     )
 
 
-def render(bench: MeasuringBench, outcomes: Sequence[JobOutcome], width: int) -> Group:
+def render(document: TuneRunDocument, width: int) -> Group:
     """Return each problem's candidates as a table."""
     parts: list[Any] = []
-    for outcome in outcomes:
-        job = outcome.job
-        routing = f", {job.routing[:40]} routing" if job.routing else ""
-        what = f"{bench.kernel} ({bench.backend}) {job.problem.label}{routing}"
-        rows = [_row(result) for result in outcome.results]
-        parts += [Text(f"{what} on {bench.where.device['name']}", style="bold"), Text()]
-        parts.append(table(COLUMNS, rows, name_column=None, width=width))
-        parts += [Text(f"  {result.config.label}: {result.reason}") for result in outcome.results if result.reason]
-        if ties := [result.config.label for result in outcome.results if result.verdict == "tie"]:
+    for one in document.problems:
+        routing = f", {one.routing[:40]} routing" if one.routing else ""
+        what = f"{document.kernel} ({document.backend}) {one.problem.label}{routing}"
+        parts += [Text(f"{what} on {document.device['name']}", style="bold"), Text()]
+        parts.append(table(COLUMNS, [_row(tile) for tile in one.results], name_column=None, width=width))
+        parts += [Text(f"  {tile.launch.label}: {tile.reason}") for tile in one.results if tile.reason]
+        if ties := [tile.launch.label for tile in one.results if tile.verdict == "tie"]:
             parts.append(Text(f"  as fast as the best, as far as the samples tell: {'; '.join(ties)}"))
-        if outcome.cut_short:
-            parts.append(Text(f"  {outcome.cut_short}"))
+        if one.cut_short:
+            parts.append(Text(f"  {one.cut_short}"))
         parts.append(Text())
-    if not bench.where.measured:
+    if not document.measured:
         parts.append(Text(NO_MEASUREMENT, style="bold"))
     return Group(*parts)
 
 
-def _row(result: CandidateResult) -> tuple[str, ...]:
-    middle, ratio = result.median, result.ratio
+def _row(tile: MeasuredTile) -> tuple[str, ...]:
     return (
-        result.config.label,
-        f"{middle.value:.4f} ms" if middle else "n/a",
-        f"{middle.low:.4f}-{middle.high:.4f}" if middle else "n/a",
-        f"{ratio.value:.3f}x" if ratio else "n/a",
-        str(result.rounds),
-        result.verdict,
+        tile.launch.label,
+        "n/a" if tile.median_ms is None else f"{tile.median_ms:.4f} ms",
+        "{:.4f}-{:.4f}".format(*tile.interval_ms) if tile.interval_ms else "n/a",
+        "n/a" if tile.ratio_to_best is None else f"{tile.ratio_to_best:.3f}x",
+        str(tile.rounds),
+        tile.verdict,
     )
 
 
@@ -87,7 +79,7 @@ def seed_log(bench: MeasuringBench, outcomes: Sequence[JobOutcome]) -> str:
             lines.append(f"# routing {outcome.job.routing}")
         points = _points(bench, outcome)
         lines += [line for line in map(point_line, points) if line]
-        best = outcome.best.config.to_dict() if outcome.best else None
+        best = outcome.best.config if outcome.best else None
         lines += [best_line(point) for point in points if point.config == best]
     return "\n".join(lines)
 

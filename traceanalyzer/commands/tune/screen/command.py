@@ -7,16 +7,12 @@ from pathlib import Path
 
 import click
 
-from traceanalyzer.cli.common import emit_json, json_option
-from traceanalyzer.commands.tune.options import (
-    candidate_options,
-    candidates_of,
-    problem_options,
-    problems_of,
-    usage_errors,
-)
+from traceanalyzer.cli.common import json_option, limit_option
+from traceanalyzer.commands.tune.options import answer, candidate_options, problem_options, usage_errors
 from traceanalyzer.commands.tune.screen.screening import Screening
-from traceanalyzer.kernels import HOME
+from traceanalyzer.commands.tune.spec_text import candidates_of, problems_of
+from traceanalyzer.kernels import HOME, find_kernel
+from traceanalyzer.kernels.target import find_target
 
 
 @click.command()
@@ -24,7 +20,7 @@ from traceanalyzer.kernels import HOME
 @candidate_options
 @click.option("--m", type=click.IntRange(min=1), help="Rows; in a mixture of experts tokens x top_k.")
 @click.option("--target", "target_name", help="Architecture, such as sm_90, gfx942, gfx1151.")
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows shown; 0 shows all.")
+@limit_option(20)
 @json_option
 def screen(
     kernel: str, shape: str, dtype: str | None, axis_texts: Sequence[str], config_texts: Sequence[str], most: int,
@@ -37,9 +33,6 @@ def screen(
     flight and waves. A rank is not a measurement: measure at least the best three.
     """
     from traceanalyzer.commands.tune.screen import view
-    from traceanalyzer.kernels import find_kernel
-    from traceanalyzer.kernels.target import find_target
-    from traceanalyzer.show.terminal import console
 
     screening = Screening(most, jobs, timeout_s, no_cache, gpu, gpu_file)
     with usage_errors():
@@ -48,8 +41,4 @@ def screen(
         device = screening.device(find_target(target_name) if target_name else None)
         pool = candidates_of(spec.space, problem, device.target, axis_texts, config_texts)
     ranking = screening.screen(spec, problem, device, pool)
-    if as_json:
-        emit_json(view.document(ranking))
-        return
-    out = console()
-    out.print(view.render(ranking, limit, out.width))
+    answer(ranking, as_json, lambda width: view.render(ranking, limit, width))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from traceanalyzer.commands.tune.measure.result import TunedProblem
+from traceanalyzer.commands.tune.measure.result import Tile, TunedProblem
 from traceanalyzer.declare import Document, Part, told
 
 NO_CODE = "it does not compile, or not in time"
@@ -18,28 +18,31 @@ class UntriedValue(Part):
     reason: Annotated[str, told("Why not.")]
 
 
-class TuneScreenCandidate(Part):
+class TuneScreenCandidate(Tile):
     """A screened candidate."""
 
-    config: Annotated[dict[str, int | float | str | bool | None], told("The candidate's meta-parameters.")]
-    rank: Annotated[int | None, told("1 is the most promising.", null="it cannot run, or was not compiled in time")]
-    fits: Annotated[bool | None, told("Whether it can run.", null="not compiled in time")]
-    registers: Annotated[int | None, told("Registers per thread.", null=NO_CODE)]
-    spills: Annotated[int | None, told("Registers spilled.", null=NO_CODE)]
-    shared_bytes: Annotated[int | None, told("Shared memory per thread block.", null=NO_CODE)]
+    rank: Annotated[int | None, told("1 is the most promising.", null="it cannot run, or was not compiled in time")] = (
+        None
+    )
+    fits: Annotated[bool | None, told("Whether it can run.", null="not compiled in time")] = None
+    registers: Annotated[int | None, told("Registers per thread.", null=NO_CODE)] = None
+    spills: Annotated[int | None, told("Registers spilled.", null=NO_CODE)] = None
+    shared_bytes: Annotated[int | None, told("Shared memory per thread block.", null=NO_CODE)] = None
     work_ratio: Annotated[
         float | None,
         told("Vector work over the least of all candidates.", null=NO_RANK, unit="ratio", basis="modelled"),
-    ]
+    ] = None
     relative_cost: Annotated[
         float | None, told("What the rank rests on; smaller is better.", null=NO_RANK, basis="modelled")
-    ]
+    ] = None
     bytes_in_flight: Annotated[
         float | None,
         told("Bytes that the resident programs wait for at once.", null=NO_RANK, unit="bytes", basis="modelled"),
-    ]
-    waves: Annotated[float | None, told("Rounds the GPU needs to run all programs.", null=NO_RANK, basis="modelled")]
-    reason: Annotated[str | None, told("Why it has no rank.", null="it has one")]
+    ] = None
+    waves: Annotated[
+        float | None, told("Rounds the GPU needs to run all programs.", null=NO_RANK, basis="modelled")
+    ] = None
+    reason: Annotated[str | None, told("Why it has no rank.", null="it has one")] = None
 
 
 class TuneScreenDocument(Document, tag="traceanalyzer/tune-screen/1"):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from traceanalyzer.cli.common import tell
 from traceanalyzer.cli.request_options import given_gpu
-
-if TYPE_CHECKING:
-    from traceanalyzer.commands.tune.compile.device import Device
-    from traceanalyzer.commands.tune.compile.screen import Screen
-    from traceanalyzer.kernels.launch import KernelSpec
-    from traceanalyzer.kernels.problem import Problem
-    from traceanalyzer.kernels.space import Pool
-    from traceanalyzer.kernels.target import Target
+from traceanalyzer.commands.tune.compile import screen
+from traceanalyzer.commands.tune.compile.candidate_order import preselect
+from traceanalyzer.commands.tune.compile.device import Device, device_of, device_of_name
+from traceanalyzer.commands.tune.compile.screen import Compiling, rank_candidates
+from traceanalyzer.commands.tune.measure.result import TunedProblem
+from traceanalyzer.commands.tune.options import progress
+from traceanalyzer.commands.tune.screen.result import TuneScreenDocument, UntriedValue
+from traceanalyzer.declare import part_of
+from traceanalyzer.kernels.launch import KernelSpec
+from traceanalyzer.kernels.problem import Problem
+from traceanalyzer.kernels.space import Pool
+from traceanalyzer.kernels.target import Target
 
 
 @dataclass(frozen=True)
@@ -50,25 +53,27 @@ class Screening:
             ValueError: there is none, it is of another architecture, or its figures are not known.
             click.UsageError: the GPU named is not known.
         """
-        from traceanalyzer.commands.tune.compile.device import device_of, device_of_name
-
         named = given_gpu(self.gpu, self.gpu_file)
         if named is None and target is not None and local is not None:
             return device_of_name(target, local)
         return device_of(target, named)
 
-    def screen(self, spec: KernelSpec, problem: Problem, device: Device, pool: Pool) -> Screen:
+    def screen(self, spec: KernelSpec, problem: Problem, device: Device, pool: Pool) -> TuneScreenDocument:
         """Compile the most promising candidates and rank them."""
-        from traceanalyzer.commands.tune.compile.candidate_order import preselect
-        from traceanalyzer.commands.tune.compile.screen import Compiling, screen
-        from traceanalyzer.commands.tune.progress_bar import progress
-
         configs = preselect(problem, pool.configs, spec.traffic, device, self.most or len(pool.configs), pool.named)
         cache = None if self.no_cache else compile_cache()
         with progress("compiling") as advance:
             how = Compiling(self.jobs, self.timeout_s, cache, lambda done, total: advance("compiling", done, total))
-            ranking = screen(spec, problem, device, configs, how)
-        return replace(ranking, not_compiled=len(pool.configs) - len(configs), untried=pool.untried)
+            compiled = screen.compile_all(spec.name, problem, device.target, configs, how)
+        return TuneScreenDocument(
+            target_arch=device.target.name,
+            gpu=device.name,
+            kernel=spec.name,
+            problem=part_of(TunedProblem, problem),
+            not_compiled=len(pool.configs) - len(configs),
+            not_tried=[UntriedValue(value=value, reason=reason) for value, reason in pool.untried.items()],
+            candidates=rank_candidates(spec, problem, device, compiled),
+        )
 
 
 def tell_untried(pools: Iterable[Pool]) -> None:

@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
-from traceanalyzer.commands.tune.measure.race import FEWEST_ROUNDS, CandidateResult, round_ratio
-from traceanalyzer.commands.tune.measure.statistics import Interval
+from traceanalyzer.commands.tune.measure.race import FEWEST_ROUNDS, Interval, round_ratio
+from traceanalyzer.commands.tune.measure.result import TunedProblem
 from traceanalyzer.commands.tune.run.compute import JobOutcome
+from traceanalyzer.commands.tune.verify.result import KernelVerdict, VerifiedProblem
+from traceanalyzer.declare import part_of
 from traceanalyzer.kernels.problem import Config
-
-Verdict = Literal["faster", "slower", "same", "unclear", "failed"]
 
 SAME = 0.01
 """A change smaller than this, as a share, counts as none even where it can be measured. Chosen, not fitted."""
 
 
-@dataclass(frozen=True)
-class TileComparison:
-    """Before against after on one problem.
-
-    Attributes:
-        before: result of the configuration so far.
-        after: result of the new one.
-        ratio: time after over time before, with its interval; None when one of them has no samples.
-        verdict: ``faster``, ``slower``, ``same`` (within 1 %), ``unclear`` (the interval holds 1, or too few rounds),
-            or ``failed``.
-    """
-
-    before: CandidateResult
-    after: CandidateResult
-    ratio: Interval | None
-    verdict: Verdict
-
-
-def compare(outcome: JobOutcome, before: Config, after: Config) -> TileComparison:
+def compare(outcome: JobOutcome, before: Config, after: Config) -> VerifiedProblem:
     """Compare two configurations that one job measured side by side."""
-    by_config = {result.config: result for result in outcome.results}
-    old, new = by_config[before], by_config[after]
+    tiles = {tile.launch: tile for tile in outcome.results}
     base, changed = outcome.samples.get(before, {}), outcome.samples.get(after, {})
     ratio = round_ratio(changed, base)
-    if "failed" in (old.verdict, new.verdict):
-        return TileComparison(old, new, ratio, "failed")
-    return TileComparison(old, new, ratio, _verdict(ratio, len(set(base) & set(changed))))
+    failed = "failed" in (tiles[before].verdict, tiles[after].verdict)
+    return VerifiedProblem(
+        problem=part_of(TunedProblem, outcome.job.problem),
+        concurrency=outcome.job.problem.tokens,
+        routing=outcome.job.routing,
+        before=tiles[before],
+        after=tiles[after],
+        ratio=ratio.value if ratio else None,
+        ratio_interval=ratio.ends if ratio else None,
+        verdict="failed" if failed else _verdict(ratio, len(set(base) & set(changed))),
+    )
 
 
-def _verdict(ratio: Interval | None, rounds: int) -> Verdict:
+def _verdict(ratio: Interval | None, rounds: int) -> KernelVerdict:
     if ratio is None or rounds < FEWEST_ROUNDS:
         return "unclear"
     if ratio.low > 1 - SAME and ratio.high < 1 + SAME:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import polars as pl
+from msgspec import structs
 
 from traceanalyzer.commands.diff.compute import Diff, change, diff
 from traceanalyzer.commands.tune.verify.compute import SAME
+from traceanalyzer.commands.tune.verify.result import Attribution, RetunedKernel, StepVerdict
+from traceanalyzer.declare import part_of
 from traceanalyzer.names import parse
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.segment import segment
@@ -17,13 +21,13 @@ from traceanalyzer.segment.selection import with_num_warps
 from traceanalyzer.trace import Trace
 
 FEWEST_STEPS = 3
-"""Steps of a kind on either side without which nothing is said about noise."""
+"""Steps of a kind on either side without which nothing is said about noise. Chosen, not fitted."""
 
 DEVIATIONS = 1.96
 """Standard errors of a 95 % interval, normal approximation."""
 
 MOSTLY = 0.8
-"""From this share of the step's change on, the change is called the tile's."""
+"""From this share of the step's change on, the change is called the tile's. Chosen, not fitted."""
 
 LAUNCH = ("grid", "thread_block", "shared_memory")
 
@@ -47,7 +51,7 @@ class TimeChange:
         return self.after_ns - self.before_ns
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> StepVerdict:
         """``faster``, ``slower``, ``same`` (certainly within 1 %) or ``unclear``."""
         if self.error_ns is None:
             return "unclear"
@@ -56,30 +60,6 @@ class TimeChange:
         if abs(self.delta_ns) <= self.error_ns:
             return "unclear"
         return "faster" if self.delta_ns < 0 else "slower"
-
-
-@dataclass(frozen=True)
-class KernelChange:
-    """One position in the step whose kernel is another one, or is launched otherwise. Times in ns per step.
-
-    Attributes:
-        role, block_kind: where it stands.
-        name_before, name_after: None where it exists on one side only.
-        what: what changed, in words.
-        tile: whether it is a change of tile, warps, split-k or launch of a kernel of the same library, or of the
-            kernel that adds up the parts of a split.
-        before_ns, after_ns, delta_ns: its time.
-    """
-
-    role: str
-    block_kind: str | None
-    name_before: str | None
-    name_after: str | None
-    what: str
-    tile: bool
-    before_ns: float
-    after_ns: float
-    delta_ns: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +87,10 @@ class TileOutcome:
     step: TimeChange
     period: TimeChange | None
     tpot: bool
-    changes: tuple[KernelChange, ...]
+    changes: tuple[RetunedKernel, ...]
     tile: TimeChange | None
-    hidden: tuple[KernelChange, ...]
-    attribution: str
+    hidden: tuple[RetunedKernel, ...]
+    attribution: Attribution
     warnings: tuple[TraceWarning, ...]
 
     @property
@@ -135,7 +115,7 @@ def outcome(before: Trace, after: Trace, phase: str | None = None) -> TileOutcom
     of_tile = [one for one in changes if one.tile]
     hidden = _hidden(compared, changes)
     sides = [
-        _sums(trace, own, {(one.role, name) for one in of_tile if (name := getattr(one, f"name_{side}"))})
+        _sums(trace, own, _named(of_tile, side))
         for trace, own, side in zip((before, after), steps, ("before", "after"), strict=True)
     ]
     step = _measured(*(own.with_columns(ns=pl.col("sum_ns")) for own in steps))
@@ -156,12 +136,17 @@ def outcome(before: Trace, after: Trace, phase: str | None = None) -> TileOutcom
     )
 
 
-def _without_tile(step: TimeChange, hidden: Sequence[KernelChange]) -> str:
-    share = sum(one.delta_ns for one in hidden) / step.delta_ns if hidden and step.delta_ns else 0.0
+def _named(changes: Sequence[RetunedKernel], side: str) -> set[tuple[str, str]]:
+    """Role and name of the kernels that changed, as they were before or after."""
+    return {(one.role or "other", name) for one in changes if (name := getattr(one, f"name_{side}"))}
+
+
+def _without_tile(step: TimeChange, hidden: Sequence[RetunedKernel]) -> Attribution:
+    share = 1e3 * sum(one.delta_us for one in hidden) / step.delta_ns if hidden and step.delta_ns else 0.0
     return "hidden" if share >= MOSTLY else "none"
 
 
-def _attribution(step: TimeChange, tile: TimeChange) -> str:
+def _attribution(step: TimeChange, tile: TimeChange) -> Attribution:
     if step.error_ns is None or step.verdict in ("same", "unclear"):
         return "unclear"
     if tile.delta_ns * step.delta_ns <= 0:
@@ -219,44 +204,26 @@ def _one_token_each(steps: pl.DataFrame) -> bool:
     return bool(steps.height and alike and (steps["phase"] == "decode").all())
 
 
-def _changes(compared: Diff, before: Trace, after: Trace) -> list[KernelChange]:
+def _changes(compared: Diff, before: Trace, after: Trace) -> list[RetunedKernel]:
     launches = [_launches(trace) for trace in (before, after)]
     made = []
     for row in compared.rows.iter_rows(named=True):
         what, tile = _what(row["role"], row["name_before"], row["name_after"], launches)
         if what is not None:
-            made.append(
-                KernelChange(
-                    role=row["role"] or "other",
-                    block_kind=row["block_kind"],
-                    name_before=row["name_before"],
-                    name_after=row["name_after"],
-                    what=what,
-                    tile=tile,
-                    before_ns=row["before_ns"],
-                    after_ns=row["after_ns"],
-                    delta_ns=row["delta_ns"],
-                )
-            )
+            made.append(_retuned(row, what, tile=tile))
     return _with_split_helpers(made)
 
 
-def _hidden(compared: Diff, changes: Sequence[KernelChange]) -> tuple[KernelChange, ...]:
+def _retuned(row: dict[str, Any], what: str, *, tile: bool) -> RetunedKernel:
+    return part_of(RetunedKernel, row, role=row["role"] or "other", what=what, tile=tile)
+
+
+def _hidden(compared: Diff, changes: Sequence[RetunedKernel]) -> tuple[RetunedKernel, ...]:
     """Retunable kernels without a tile in their name whose time changed by 1 % of the step and more."""
     seen = {(one.role, one.name_before, one.name_after) for one in changes}
     least = SAME * compared.before_step_ns
     return tuple(
-        KernelChange(
-            role=row["role"] or "other",
-            block_kind=row["block_kind"],
-            name_before=row["name_before"],
-            name_after=row["name_after"],
-            what="same name and launch, as far as the traces tell",
-            tile=False,
-            before_ns=row["before_ns"],
-            after_ns=row["after_ns"],
-            delta_ns=row["delta_ns"],
-        )
+        _retuned(row, "same name and launch, as far as the traces tell", tile=False)
         for row in compared.rows.filter(pl.col("delta_ns").abs() >= least).iter_rows(named=True)
         if row["name_before"]
         and row["name_after"]
@@ -318,17 +285,16 @@ def _some(values: frozenset[str]) -> str:
     return sorted(values)[0] if len(values) == 1 else f"{sorted(values)[0]} and others"
 
 
-def _with_split_helpers(changes: list[KernelChange]) -> list[KernelChange]:
+def _with_split_helpers(changes: list[RetunedKernel]) -> list[RetunedKernel]:
     """Count the kernels that add up the parts of a split as the tile's, where a tile's split changed."""
-    from dataclasses import replace
 
     def split(name: str | None) -> int | None:
         return parse(name).split_k if name else None
 
     if not any(one.tile and split(one.name_before) != split(one.name_after) for one in changes):
         return changes
-    return [replace(one, tile=True) if _helper(one) else one for one in changes]
+    return [structs.replace(one, tile=True) if _helper(one) else one for one in changes]
 
 
-def _helper(one: KernelChange) -> bool:
+def _helper(one: RetunedKernel) -> bool:
     return any(parse(name).kind == "gemm_helper" for name in (one.name_before, one.name_after) if name)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from traceanalyzer.commands.tune.measure.result import MeasuredTile, TunedProblem
+from traceanalyzer.commands.tune.measure.result import Measured, MeasuredProblem, MeasuredTile
 from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
 from traceanalyzer.serving.result import ServingDocument
 from traceanalyzer.words import Phase
+
+Attribution = Literal["tile", "partly", "other", "hidden", "none", "unclear"]
+StepVerdict = Literal["faster", "slower", "same", "unclear"]
+KernelVerdict = Literal["faster", "slower", "same", "unclear", "failed"]
 
 
 class ChangedTime(Part):
@@ -21,7 +25,7 @@ class ChangedTime(Part):
     half_interval_us: Annotated[
         float | None, told("Half of the 95 % interval of the difference.", null="too few steps")
     ]
-    verdict: Annotated[Literal["faster", "slower", "same", "unclear"], told("same: certainly within 1 %.")]
+    verdict: Annotated[StepVerdict, told("same: certainly within 1 %.")]
 
 
 class RetunedKernel(Part):
@@ -51,7 +55,7 @@ class TraceOutcome(Part):
     """The step, from --before and --after."""
 
     attribution: Annotated[
-        Literal["tile", "partly", "other", "hidden", "none", "unclear"],
+        Attribution,
         told(
             "What explains the step's change: tile, partly, other, hidden (kernels whose names lack the tile), none "
             "(no tile changed), unclear (noise or too few steps)."
@@ -101,12 +105,9 @@ class TuneOutcomeDocument(Document, tag="traceanalyzer/tune-outcome/1"):
     tpot: Annotated[TpotChange, told("Change of the time per output token, by either source.")]
 
 
-class VerifiedProblem(Part):
+class VerifiedProblem(MeasuredProblem):
     """Two tiles on one product."""
 
-    problem: Annotated[TunedProblem, told("The product measured.")]
-    concurrency: Annotated[int, told("Tokens in the batch.")]
-    routing: Annotated[str | None, told("How rows fall on experts.", null="a dense product")]
     before: Annotated[MeasuredTile, told("The tile so far.")]
     after: Annotated[MeasuredTile, told("The new tile.")]
     ratio: Annotated[
@@ -115,20 +116,12 @@ class VerifiedProblem(Part):
     ratio_interval: Annotated[
         tuple[float, float] | None, told("95 % interval of the ratio.", null="one of them has no samples", unit="ratio")
     ]
-    verdict: Annotated[
-        Literal["faster", "slower", "same", "unclear", "failed"],
-        told("same: within 1 %; unclear: the interval holds 1, or too few rounds."),
-    ]
+    verdict: Annotated[KernelVerdict, told("same: within 1 %; unclear: the interval holds 1, or too few rounds.")]
 
 
-class TuneVerifyDocument(Document, tag="traceanalyzer/tune-verify/1"):
+class TuneVerifyDocument(Measured, Document, tag="traceanalyzer/tune-verify/1"):
     """Two tiles measured in turns."""
 
     command: ClassVar[str] = "tune verify --kernel ..."
 
-    kernel: Annotated[str, told("Name of the kernel.")]
-    backend: Annotated[str, told("Whose kernel: builtin, triton_kernels or fused_moe.")]
-    measured: Annotated[bool, told("False when nothing was timed on a GPU (interpreter).")]
-    device: Annotated[dict[str, str | None], told("name and target of the GPU, as far as known.")]
-    versions: Annotated[dict[str, str], told("Versions of the software that decides the result.")]
     problems: Annotated[list[VerifiedProblem], told("By m and routing.")]

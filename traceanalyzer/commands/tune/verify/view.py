@@ -1,64 +1,155 @@
-"""Two tiles measured in turns, as a JSON document and as a table."""
+"""What ``tune verify`` answers: two tiles measured in turns, or what changed end to end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
-from traceanalyzer.commands.tune.measure.bench import MeasuringBench
-from traceanalyzer.commands.tune.measure.result import TunedProblem
-from traceanalyzer.commands.tune.measure.view import NO_MEASUREMENT, bench_fields, measured_tile
-from traceanalyzer.commands.tune.run.compute import Job
-from traceanalyzer.commands.tune.verify.compute import TileComparison
-from traceanalyzer.commands.tune.verify.result import TuneVerifyDocument, VerifiedProblem
-from traceanalyzer.declare import part_of
+from traceanalyzer.commands.tune.measure.result import NO_MEASUREMENT
+from traceanalyzer.commands.tune.verify.outcome import TileOutcome, TimeChange
+from traceanalyzer.commands.tune.verify.result import (
+    ChangedTime,
+    ComparedSteps,
+    TpotAtLoad,
+    TpotChange,
+    TraceOutcome,
+    TuneOutcomeDocument,
+    TuneVerifyDocument,
+    VerifiedProblem,
+)
+from traceanalyzer.declare import part_of, rows_of
+from traceanalyzer.names import short_name
+from traceanalyzer.serving import ServingComparison
+from traceanalyzer.serving.comparison import document as serving_document
 from traceanalyzer.show.terminal import table
+from traceanalyzer.wording import duration, duration_us, signed, signed_us, us, visible
+
+NAME_WIDTH = 60
+TPOT = "mean_tpot_ms"
+MOST_ROWS = 12
+
+VERDICTS = {
+    "tile": "the tile explains the step's change",
+    "partly": "the tile explains part of the step's change",
+    "other": "the tile does not explain the step's change",
+    "hidden": "no tile visibly changed, but kernels whose names lack the tile make up the change",
+    "none": "no tile visibly changed",
+    "unclear": "whether the step changed is unclear: too few steps of a kind (three on either side), or within noise",
+}
 
 
-def document(bench: MeasuringBench, compared: Sequence[tuple[Job, TileComparison]]) -> TuneVerifyDocument:
-    """Return the JSON document of ``tune verify``."""
-    return TuneVerifyDocument(
-        **bench_fields(bench),
-        problems=[
-            VerifiedProblem(
-                problem=part_of(TunedProblem, job.problem.to_dict()),
-                concurrency=job.problem.tokens,
-                routing=job.routing,
-                before=measured_tile(comparison.before),
-                after=measured_tile(comparison.after),
-                ratio=comparison.ratio.value if comparison.ratio else None,
-                ratio_interval=comparison.ratio.ends if comparison.ratio else None,
-                verdict=comparison.verdict,
-            )
-            for job, comparison in compared
-        ],
-    )
-
-
-def render(bench: MeasuringBench, compared: Sequence[tuple[Job, TileComparison]], width: int) -> Group:
+def render(document: TuneVerifyDocument, width: int) -> Group:
     """Return before and after of every problem as a table."""
     rows = [
         (
-            str(job.problem.m),
-            job.routing[:20] if job.routing else "-",
-            f"{c.before.median.value:.4f} ms" if c.before.median else "n/a",
-            f"{c.after.median.value:.4f} ms" if c.after.median else "n/a",
-            f"{c.ratio.value:.3f}x ({c.ratio.low:.3f}-{c.ratio.high:.3f})" if c.ratio else "n/a",
-            c.verdict,
+            str(one.problem.m),
+            one.routing[:20] if one.routing else "-",
+            "n/a" if one.before.median_ms is None else f"{one.before.median_ms:.4f} ms",
+            "n/a" if one.after.median_ms is None else f"{one.after.median_ms:.4f} ms",
+            _ratio(one),
+            one.verdict,
         )
-        for job, c in compared
+        for one in document.problems
     ]
-    first = compared[0][1]
-    head = f"{bench.kernel} ({bench.backend}) on {bench.where.device['name']}"
-    what = f"  before {first.before.config.label}, after {first.after.config.label}"
+    first = document.problems[0]
+    head = f"{document.kernel} ({document.backend}) on {document.device['name']}"
+    what = f"  before {first.before.launch.label}, after {first.after.launch.label}"
     columns = ("m", "routing", "before", "after", "after / before", "verdict")
     parts: list[Any] = [Text(head, style="bold"), Text(what), Text()]
     parts.append(table(columns, rows, name_column=None, width=width))
-    for job, c in compared:
-        parts += [Text(f"  m={job.problem.m}: {r.config.label}: {r.reason}") for r in (c.before, c.after) if r.reason]
-    if not bench.where.measured:
+    for one in document.problems:
+        tiles = (tile for tile in (one.before, one.after) if tile.reason)
+        parts += [Text(f"  m={one.problem.m}: {tile.launch.label}: {tile.reason}") for tile in tiles]
+    if not document.measured:
         parts.append(Text(NO_MEASUREMENT, style="bold"))
     return Group(*parts)
+
+
+def outcome_document(outcome: TileOutcome | None, serving: ServingComparison | None) -> TuneOutcomeDocument:
+    """Return the JSON document of ``tune verify`` without a kernel: of two traces, two serving results, or both."""
+    return TuneOutcomeDocument(
+        traces=_traces(outcome) if outcome else None,
+        serving=serving_document(serving, {}) if serving else None,
+        tpot=_tpot(outcome, serving),
+    )
+
+
+def _traces(outcome: TileOutcome) -> TraceOutcome:
+    return part_of(
+        TraceOutcome,
+        outcome,
+        message=VERDICTS[outcome.attribution],
+        step=_changed(outcome.step),
+        tile=_changed(outcome.tile) if outcome.tile else None,
+        rest_us=us(outcome.rest_ns),
+        period=_changed(outcome.period) if outcome.period else None,
+        kernels=list(outcome.changes),
+        steps=rows_of(ComparedSteps, outcome.compared.matched),
+    )
+
+
+def _changed(one: TimeChange) -> ChangedTime:
+    return part_of(
+        ChangedTime, one, delta_us=us(one.delta_ns), change_percent=_change(one), half_interval_us=us(one.error_ns)
+    )
+
+
+def _change(one: TimeChange) -> float | None:
+    return one.delta_ns / one.before_ns * 100 if one.before_ns else None
+
+
+def _tpot(outcome: TileOutcome | None, serving: ServingComparison | None) -> TpotChange:
+    """Change of TPOT in percent by the traces, and as the benchmark measured it at every load."""
+    traced = _change(outcome.period) if outcome and outcome.tpot and outcome.period else None
+    rows = [change for change in serving.changes if change.metric == TPOT] if serving else []
+    return TpotChange(traces_change_percent=traced, serving=[part_of(TpotAtLoad, row) for row in rows])
+
+
+def _ratio(one: VerifiedProblem) -> str:
+    if one.ratio is None or one.ratio_interval is None:
+        return "n/a"
+    return f"{one.ratio:.3f}x ({one.ratio_interval[0]:.3f}-{one.ratio_interval[1]:.3f})"
+
+
+def render_outcome(outcome: TileOutcome | None, serving: ServingComparison | None, width: int) -> Group:
+    """Return what changed between two traces, two serving results, or both."""
+    parts: list[Any] = _render_traces(outcome, width) if outcome else []
+    if serving:
+        from traceanalyzer.commands.serving.view import render_comparison
+
+        parts += [Text()] if parts else []
+        parts += [Text("Serving", style="bold"), render_comparison(serving, {}, width)]
+    return Group(*parts)
+
+
+def _render_traces(outcome: TileOutcome, width: int) -> list[Any]:
+    parts: list[Any] = [Text(f"{_line('step', outcome.step)}: {VERDICTS[outcome.attribution]}", style="bold")]
+    if outcome.tile:
+        parts.append(Text(f"  {_line('kernels with another tile', outcome.tile)} ({outcome.tile.verdict})"))
+        parts.append(Text(f"  everything else: {signed(outcome.rest_ns)} per step"))
+    if outcome.period:
+        parts.append(Text(f"  {_line('TPOT' if outcome.tpot else 'step with the pause before it', outcome.period)}"))
+    rows = [
+        (
+            short_name(one.name_after or one.name_before or "", NAME_WIDTH),
+            one.role or "other",
+            duration_us(one.before_us),
+            duration_us(one.after_us),
+            signed_us(one.delta_us),
+        )
+        for one in (*outcome.changes, *outcome.hidden)[:MOST_ROWS]
+    ]
+    if rows:
+        columns = ("kernel", "role", "before", "after", "change")
+        parts += [Text(), table(columns, rows, name_column=0, width=width)]
+    told = [one for one in outcome.changes if one.tile][:MOST_ROWS]
+    return [*parts, *(Text(visible(f"  {one.role}: {one.what}")) for one in told)]
+
+
+def _line(what: str, one: TimeChange) -> str:
+    change = _change(one)
+    share = "" if change is None else f", {change:+.1f} %"
+    noise = "" if one.error_ns is None else f" ± {duration(one.error_ns)}"
+    return f"{what} {duration(one.before_ns)} -> {duration(one.after_ns)} ({signed(one.delta_ns)}{noise}{share})"
