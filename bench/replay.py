@@ -66,7 +66,7 @@ class Table:
                 strategy=strategy,
                 space=self.space,
             )
-            best = found.best
+            best = next(iter(found.best(1)), None)
         return inf if best is None else self.medians[best] / min(self.medians) - 1
 
     def draw(self, index: int, noise: random.Random) -> list[float]:

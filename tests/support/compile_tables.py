@@ -9,14 +9,14 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tests.support.places import DATA, ROOT
-from traceanalyzer.commands.tune.compile.candidate_order import ordered, regret, score
+from traceanalyzer.commands.tune.compile.candidate_order import ordered, score
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts
 from traceanalyzer.commands.tune.compile.device import device_of
 from traceanalyzer.commands.tune.compile.screen import Compiling, compile_all
@@ -91,6 +91,18 @@ def compile_facts(kernel: str, target: str, table: Table) -> Facts:
             assert isinstance(facts, CompileFacts), facts
             found[key_of(target, problem, config)] = facts
     return found
+
+
+def regret(order: Sequence[Config], measured: Mapping[Config, float], first: int) -> float:
+    """Return the best measured time among the ``first`` of an order over the best of all (1: nothing is lost).
+
+    Raises:
+        ValueError: none of the candidates was measured.
+    """
+    tried = [measured[config] for config in order if config in measured][:first]
+    if not tried:
+        raise ValueError("none of the ranked candidates was measured")
+    return min(tried) / min(measured.values())
 
 
 def regrets(kernel: str, gpu: str, table: Table, facts: Facts, first: int) -> list[float]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from traceanalyzer.commands.tune.measure.backends import BACKENDS, triton_kernels
-from traceanalyzer.commands.tune.measure.backends.fused_moe import config_keys
+from traceanalyzer.commands.tune.tile_config import TileConfig, to_vllm
 from traceanalyzer.kernels.problem import Config
 
 
@@ -64,7 +64,10 @@ def test_another_package_of_the_same_name_is_not_taken_for_the_library(
 
 
 def test_fused_moe_gets_the_keys_of_vllms_files() -> None:
-    keys = config_keys(Config(16, 128, 64, group_m=32, num_warps=8, num_stages=3))
+    def keys_of(config: Config) -> dict[str, Any]:
+        return dict(to_vllm(TileConfig(config.to_dict())))
+
+    keys = keys_of(Config(16, 128, 64, group_m=32, num_warps=8, num_stages=3))
     assert keys == {
         "BLOCK_SIZE_M": 16,
         "BLOCK_SIZE_N": 128,
@@ -73,8 +76,8 @@ def test_fused_moe_gets_the_keys_of_vllms_files() -> None:
         "num_warps": 8,
         "num_stages": 3,
     }
-    assert config_keys(Config(16, 16, 64, waves_per_eu=2))["waves_per_eu"] == 2
-    assert config_keys(Config(16, 16, 64, split_k=2))["SPLIT_K"] == 2
+    assert keys_of(Config(16, 16, 64, waves_per_eu=2))["waves_per_eu"] == 2
+    assert keys_of(Config(16, 16, 64, split_k=2))["SPLIT_K"] == 2
 
 
 def test_every_backend_names_a_module() -> None:

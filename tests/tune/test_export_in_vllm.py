@@ -133,7 +133,7 @@ def test_nvidias_heuristics_keep_their_own_choice(site: Path, tmp_path: Path, au
     before, _ = ask("nvidia", site)
     after, log = ask("nvidia", tmp_path / "plugin", site)
     assert after == before
-    assert "cannot be told block_n" in log
+    assert "cannot set block_n" in log
 
 
 LOOK_UP = """

@@ -93,7 +93,7 @@ def test_nvidia_is_left_alone_with_the_reason(plugin: Path, tmp_path: Path) -> N
     answers, log = run([plugin, tmp_path / "site"], OGS, [["nvidia", 4, None]])
     assert answers == [[64, 128, 128, 1, 2]]
     assert "not active for nvidia" in log
-    assert "cannot be told block_n" in log
+    assert "cannot set block_n" in log
 
 
 def test_without_triton_kernels_the_log_says_so(plugin: Path) -> None:
@@ -125,7 +125,7 @@ def test_num_warps_is_set_on_amd_also_where_it_is_no_constraint(tmp_path: Path) 
     install(tmp_path / "site", "3.5.0")
     answers, log = run([tmp_path / "plugin", tmp_path / "site"], OGS, [["amd", 4, None], ["nvidia", 4, None]])
     assert answers == [[16, 256, 128, 1, 4], [64, 128, 128, 1, 2]]
-    assert "cannot be told group_m, num_warps, waves_per_eu" in log
+    assert "cannot set group_m, num_warps, waves_per_eu" in log
 
 
 @pytest.mark.parametrize(

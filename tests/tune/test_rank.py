@@ -11,8 +11,17 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from tests.support.compile_tables import H100, STRIX, compile_facts, dense_table, read_facts, regrets, strix_table
-from traceanalyzer.commands.tune.compile.candidate_order import Score, preselect, regret, score
+from tests.support.compile_tables import (
+    H100,
+    STRIX,
+    compile_facts,
+    dense_table,
+    read_facts,
+    regret,
+    regrets,
+    strix_table,
+)
+from traceanalyzer.commands.tune.compile.candidate_order import Score, preselect, score
 from traceanalyzer.commands.tune.compile.compilation import CompileFacts
 from traceanalyzer.commands.tune.compile.device import device_of, device_of_name
 from traceanalyzer.commands.tune.compile.screen import NotCompiled, rank_candidates, unfit

@@ -189,7 +189,7 @@ def test_every_command_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.Mon
         ({"block_m": "16; import os"}, "block_m must be a power of two"),
         ({"block_m": True}, "block_m must be a power of two"),
         ({"split_k": 0}, "split_k must be a positive whole number, not 0"),
-        ({"waves_per_eu": -1}, "waves_per_eu must be a whole number from 0 on"),
+        ({"waves_per_eu": -1}, "waves_per_eu must be a whole number, 0 or larger"),
     ],
 )
 def test_rules_that_no_kernel_could_follow_are_not_exported(

@@ -144,7 +144,10 @@ def from_log(words: Mapping[str, Value]) -> TileConfig:
 
 
 def to_vllm(config: TileConfig) -> dict[str, Value]:
-    """Return a configuration under vLLM's keys; a product that is not split has no SPLIT_K there."""
+    """Return a configuration under vLLM's keys.
+
+    SPLIT_K is named only where it splits: vLLM sets it itself, and versions without it reject the key.
+    """
     known = config.known
     return {
         theirs: known[ours] for ours, theirs in VLLM.items() if ours in known and (ours, known[ours]) != ("split_k", 1)

@@ -2,10 +2,11 @@
 
 The cost of a candidate adds four demands, each over what the GPU could deliver: device memory (with the bytes that the
 resident programs keep in flight), vector instructions (spills and repeated work included), matrix operations (padding
-included), and the chain of steps that one program must wait through, once a wave. A factor for register pressure
+included), and the chain of steps that one program must wait through, once per wave. A factor for register pressure
 follows. The unit cancels: costs order the candidates of one problem on one GPU and predict no time.
 
-The terms and the four constants were chosen with two tables in view (docs/tuning.md says which and how well they fit).
+The terms and the first four constants were chosen with two tables in view: docs/tuning.md says which, how well they
+fit, and what each term contributes.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ PRESSURE = 2.0
 """Weight of register pressure: near the limit, a small change of compiler or shape turns registers into spills."""
 
 MOST_REGISTERS = 256
+"""Per thread: 255 on NVIDIA (CUDA programming guide), 256 VGPRs before AGPRs on AMD (LLVM AMDGPU guide)."""
 
 
 @dataclass(frozen=True)
@@ -100,16 +102,9 @@ def preselect(
 ) -> tuple[Config, ...]:
     """Return the candidates whose tile alone looks best, in their order: all that can be said uncompiled.
 
-    Registers are taken as the accumulator's and 64 more per thread; vector work and spills are unknown.
-
-    Args:
-        problem: what is multiplied.
-        configs: the candidates.
-        traffic: (problem, candidate) -> what it moves.
-        device: the GPU.
-        keep: how many.
-        named: parameters that somebody gave values for: each combination of these values keeps as many candidates
-            as any other, so that none is lost to a guess.
+    Registers are taken as the accumulator's and 64 more per thread; vector work and spills are unknown. Of the
+    parameters ``named`` by the user, each combination of values keeps as many candidates as any other, so that none is
+    lost to a guess.
     """
     if len(configs) <= keep:
         return tuple(configs)
@@ -135,15 +130,3 @@ def _guess(config: Config, device: Device) -> CompileFacts:
 def ordered(scores: Mapping[Config, Score]) -> tuple[Config, ...]:
     """Return the candidates, the most promising first."""
     return tuple(sorted(scores, key=lambda config: (scores[config].cost, config.label)))
-
-
-def regret(order: Sequence[Config], measured: Mapping[Config, float], first: int) -> float:
-    """Return the best measured time among the ``first`` of an order over the best of all (1: nothing is lost).
-
-    Raises:
-        ValueError: none of the candidates was measured.
-    """
-    tried = [measured[config] for config in order if config in measured][:first]
-    if not tried:
-        raise ValueError("none of the ranked candidates was measured")
-    return min(tried) / min(measured.values())

@@ -167,11 +167,7 @@ def main(cache: str) -> None:
 
 
 def answer(question: dict[str, Any], cache: Path | None) -> dict[str, Any]:
-    """Compile one candidate, or find it in the cache.
-
-    Args:
-        question: ``kernel``, ``problem``, ``config`` and ``target``.
-        cache: where facts are kept, one file per candidate.
+    """Compile the candidate that ``kernel``, ``problem``, ``config`` and ``target`` name, or find it in the cache.
 
     Raises:
         Exception: whatever the compiler raises.

@@ -65,13 +65,6 @@ def compile_all(
     """Compile candidates in several processes.
 
     Candidates that differ only in group_m, which reorders programs, share one compilation.
-
-    Args:
-        kernel: by name.
-        problem: decides alignment and data types.
-        target: compiled for.
-        configs: the candidates.
-        how: processes, time limit and cache.
     """
     wanted = list(configs)
     tasks = list(dict.fromkeys(replace(config, group_m=1) for config in wanted))

@@ -77,7 +77,7 @@ def export() -> None:
               help="Folder, to be named in VLLM_TUNED_CONFIG_FOLDER.")  # fmt: skip
 @click.option("--experts", type=click.IntRange(min=1), help="Experts on one rank.")
 @click.option("--n", "n", type=click.IntRange(min=1), help="The experts' intermediate size on one rank.")
-@click.option("--device-name", help="Name of the GPU as torch.cuda.get_device_name() has it.")
+@click.option("--device-name", help="Name of the GPU as torch.cuda.get_device_name() returns it.")
 @click.option("--dtype", help="Type of quantised weights, such as fp8_w8a8.")
 @click.option("--block-shape", metavar="N,K", help="Block of block-wise scales, such as 128,128.")
 @click.option("--triton-version", help="Version of Triton that the configurations were measured with.")
@@ -109,7 +109,7 @@ def vllm_moe(
 def patch(policy: Policy, as_json: bool, installed: Path | None, output: Path | None, vendor: str | None) -> None:
     """Write a patch of the installed triton_kernels: the rules at the top of its heuristics.
 
-    Its version is read from the file that is patched; a parameter that this version cannot be told is an error.
+    Its version is read from the file that is patched; a parameter that this version has no constraint for is an error.
     """
     if installed is None:
         raise click.UsageError("give the triton_kernels to patch with --triton-kernels (a file or a folder)")
@@ -146,9 +146,7 @@ def plugin(policy: Policy, as_json: bool, output: Path, name: str, version: str 
         versions = (version,) if version else ("3.5.0", "newer")
         lacking = [keys_beyond_plugin(policy, known_keys(each, known), known) for each in versions]
         if all(lacking):
-            reason = (
-                f"no triton_kernels can be told {', '.join(lacking[0])} on {known}; leave them out with --leave-out"
-            )
+            reason = f"triton_kernels cannot set {', '.join(lacking[0])} on {known}; leave them out with --leave-out"
             raise TraceError(policy.source, reason)
     paths = write_plugin(output, plugin_files(policy, name))
     # pip looks a bare name up in the package index; only what has a slash is sure to be a folder.

@@ -70,13 +70,10 @@ def vendor_of(device: Mapping[str, str | None]) -> str | None:
 
 
 def find_opt_flags(path: Path) -> Path:
-    """Return the ``opt_flags.py`` of an installation.
-
-    Args:
-        path: the file, the triton_kernels folder, or a site-packages folder with vLLM or triton_kernels in it.
+    """Return ``opt_flags.py`` itself, or that of a triton_kernels folder or of a site-packages folder that has one.
 
     Raises:
-        TraceError: it has none.
+        TraceError: there is none.
     """
     if path.is_file():
         return path
@@ -95,19 +92,13 @@ def find_opt_flags(path: Path) -> Path:
 
 
 def make_patch(policy: Policy, source: str, vendor: str, path: str) -> str:
-    """Return a unified diff that puts the rules into one function.
-
-    Args:
-        policy: the rules; m in rows.
-        source: text of the installed ``opt_flags.py``.
-        vendor: ``amd`` or ``nvidia``.
-        path: of the file, as the diff names it.
+    """Return a unified diff that puts the rules, whose m counts rows, into the function of a vendor.
 
     Raises:
-        TraceError: the file is something else, is patched already, or cannot be told a parameter of the rules.
+        TraceError: the file is something else, is patched already, or has no constraint for a parameter of the rules.
     """
     if MARK in source:
-        raise TraceError(path, "holds rules already; reverse the earlier patch first (patch -R)")
+        raise TraceError(path, "already holds rules; reverse the earlier patch first (patch -R)")
     try:
         keys = keys_in_source(source).get(vendor)
         function = next(
@@ -118,7 +109,7 @@ def make_patch(policy: Policy, source: str, vendor: str, path: str) -> str:
     except (SyntaxError, StopIteration):
         raise TraceError(path, f"is not an opt_flags.py of triton_kernels: {FUNCTIONS[vendor]} is not in it") from None
     if keys is None or not {"m", "constraints"} <= {argument.arg for argument in function.args.args}:
-        raise TraceError(path, f"{FUNCTIONS[vendor]} takes no constraints by m; this version is not known")
+        raise TraceError(path, f"{FUNCTIONS[vendor]} takes no constraints by m; this version is not supported")
     check_keys(policy, keys, vendor, path)
     lines = source.splitlines(keepends=True)
     first = function.body[0]
@@ -136,12 +127,12 @@ def check_keys(policy: Policy, keys: frozenset[str], vendor: str, where: str) ->
     Raises:
         TraceError: one is not.
     """
-    lacking = sorted(asked_keys(policy) - keys)
-    if lacking:
+    if lacking := sorted(asked_keys(policy) - keys):
+        more = "; the plugin can set more" if vendor == "amd" else ""
         raise TraceError(
             where,
-            f"on {vendor} this triton_kernels cannot be told {', '.join(lacking)} (it can: {', '.join(sorted(keys))}); "
-            "leave parameters out with --leave-out" + ("; the plugin can set more" if vendor == "amd" else ""),
+            f"on {vendor} this triton_kernels has no constraint for {', '.join(lacking)}, only for "
+            f"{', '.join(sorted(keys))}; leave parameters out with --leave-out{more}",
         )
 
 

@@ -12,7 +12,6 @@ from traceanalyzer.files import write_whole
 from traceanalyzer.problems import TraceError
 
 ENTRY_POINT_GROUP = "vllm.general_plugins"
-DEFAULT_NAME = "vllm_tile_rules"
 VERSION = "1.0.0"
 
 _PYPROJECT = """\
@@ -52,17 +51,13 @@ product (tokens x top-k).
 """
 
 
-def plugin_files(policy: Policy, name: str = DEFAULT_NAME) -> dict[str, str]:
-    """Return the package: path in its folder -> text.
+def plugin_files(policy: Policy, name: str = "vllm_tile_rules") -> dict[str, str]:
+    """Return the package of rules whose m counts rows: path in its folder -> text.
 
     Beside the sources there is the metadata of an installed distribution, so that the folder works on ``PYTHONPATH``.
 
-    Args:
-        policy: the rules; m in rows.
-        name: of the module and of the plugin.
-
     Raises:
-        TraceError: a module cannot have that name.
+        TraceError: no module can have that name.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise TraceError("tune export plugin", f"{name!r} is not a name for a module (lower-case letters, digits, _)")

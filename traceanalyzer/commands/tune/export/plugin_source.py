@@ -115,7 +115,7 @@ def unfit(function: Any, vendor: str, rules: list[dict[str, Any]]) -> str | None
         return f"{function.__name__} does not say which constraints it takes"
     known = {*keys, *SET_AFTERWARDS[vendor], *COMPILER_OPTIONS[vendor]}
     unknown = sorted({key for rule in rules for key in rule["config"]} - known)
-    return f"{function.__name__} of this version cannot be told {', '.join(unknown)}" if unknown else None
+    return f"{function.__name__} of this version cannot set {', '.join(unknown)}" if unknown else None
 
 
 def constraint_keys(function: Any) -> frozenset[str] | None:
@@ -181,7 +181,7 @@ def _is_free(key: str, asked: dict[str, Any], fixed: dict[str, Any]) -> bool:
 
 
 def _finish(flags: Any, config: dict[str, Any], keys: frozenset[str], vendor: str) -> Any:
-    """Set what the function could not be told; a result that is not as the rule says is an error."""
+    """Set what is no constraint; a result that is not as the rule says is an error."""
     own = {key: config[key] for key in SET_AFTERWARDS[vendor] if key in config and key not in keys}
     if own:
         flags = dataclasses.replace(flags, **own)

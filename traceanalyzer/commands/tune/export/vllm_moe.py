@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from traceanalyzer.commands.tune.formats.vllm_moe_files import KERNEL, VERSION_KEY, FileName, nearest
+from traceanalyzer.commands.tune.formats.vllm_moe_files import KERNEL, VERSION_KEY, FileName
 from traceanalyzer.commands.tune.policy.compute import Policy
 from traceanalyzer.commands.tune.tile_config import VLLM, TileConfig, Value, to_vllm
 from traceanalyzer.files import write_whole
@@ -49,7 +49,7 @@ def file_name(
     device = device or policy.device.get("name")
     for what, value in (("--experts", experts), ("--n", n), ("--device-name", device)):
         if not value:
-            raise TraceError("tune export vllm-moe", f"the sweep does not say what {what} should be; give it")
+            raise TraceError("tune export vllm-moe", f"{what} is needed: the sweep does not say it")
     assert experts is not None
     assert n is not None
     sides = block_shape or _sides(policy.shape.get("block_shape"))
@@ -89,10 +89,8 @@ def moe_document(
     vLLM takes the M (tokens) that is nearest to the batch's, so the last token count of a rule and the first of the
     next are both there: no batch is nearer to a neighbour's configuration than to its own.
 
-    Args:
-        policy: over requests, or over rows, which are divided by the top-k of its shape.
-        triton_version: what the configurations were measured with, where the sweep does not say.
-        given: parameters that the sweep does not say.
+    A policy over rows is divided by the top-k of its shape. The version, and the parameters ``given``, are what the
+    sweep does not say.
 
     Raises:
         TraceError: a parameter is missing or unknown to vLLM, or top-k or the version is not known.
@@ -134,12 +132,6 @@ def _vllm_config(config: TileConfig) -> dict[str, Value]:
     if unknown:
         raise TraceError(where, f"vLLM's fused_moe has no parameter {', '.join(unknown)}")
     return to_vllm(config)
-
-
-def lookup(document: Mapping[str, object], tokens: int) -> object:
-    """Return the configuration that vLLM takes for a batch of so many tokens, by its own rule."""
-    keys = [int(key) for key in document if key != VERSION_KEY]
-    return document[str(nearest(keys, tokens))]
 
 
 def write_moe_file(folder: Path, name: FileName, document: Mapping[str, object]) -> Path:

@@ -30,6 +30,7 @@ FAILED_TIME_MS = 1e15
 _TO_MS = {"s": 1e3, "seconds": 1e3, "us": 1e-3, "microseconds": 1e-3, "ns": 1e-6, "nanoseconds": 1e-6}
 _CACHE = re.compile(r'"cache"\s*:\s*\{')
 _HEAD = 200_000
+"""Characters that are looked at in a file that is not whole JSON; the tuner's keys stand at its start. Chosen."""
 
 
 def recognises(source: SweepSource) -> bool:

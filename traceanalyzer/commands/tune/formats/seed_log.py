@@ -44,6 +44,7 @@ _UNIT = re.compile(r"\bmedian=\S+?\s*(ns|us|µs|ms|s)\b")
 _PASSED_OVER = re.compile(r"\s*(\$|#|BEST\b|$)", re.IGNORECASE)
 _TIMES = ("median", "samples", "mean", "min", "max", "std", "time")
 _FIRST_LINES = 50
+"""Lines that are looked at for a measurement: such logs begin with a prompt and settings. Chosen."""
 
 
 def recognises(source: SweepSource) -> bool:

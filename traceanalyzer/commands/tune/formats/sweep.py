@@ -21,6 +21,7 @@ TITLE = "a sweep file of traceanalyzer (JSON lines)"
 SCHEMA = "traceanalyzer/sweep/1"
 _FAMILY = SCHEMA.rpartition("/")[0] + "/"
 _FIRST_LINES = 20
+"""Lines that are asked for the schema: a torn first line is passed over. Chosen."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class SweepPoint:
         rounds: samples in milliseconds, one tuple per round, in the order measured.
         reason: why it failed; ``None`` for a point with samples.
         backend: whose kernel ran; ``None`` where unknown.
-        routing: how rows fell on experts; ``None`` where it does not apply or is unknown.
+        routing: how rows were spread over experts; ``None`` where it does not apply or is unknown.
         device: name and architecture, as far as known.
         versions: of the software, as far as known.
         measured: false when nothing was timed on a GPU (interpreter).
@@ -101,13 +102,6 @@ class Sweep:
     warnings: tuple[TraceWarning, ...] = ()
     source: str = ""
     format: str = NAME
-
-    def problems(self) -> dict[tuple[str, ...], tuple[SweepPoint, ...]]:
-        """Return the points by ``SweepPoint.problem``, in the file's order."""
-        problems: dict[tuple[str, ...], list[SweepPoint]] = {}
-        for point in self.points:
-            problems.setdefault(point.problem, []).append(point)
-        return {key: tuple(points) for key, points in problems.items()}
 
 
 Candidates = dict[tuple[str, ...], dict[int, SweepPoint]]
@@ -192,7 +186,7 @@ def parse_rounds(text: str, source: str) -> tuple[Candidates, tuple[TraceWarning
             continue
         rounds = candidates.setdefault(point.key, {})
         if round_number in rounds:
-            skipped.setdefault("the same round of the same configuration is there twice", []).append(number)
+            skipped.setdefault("the same round of the same configuration appears twice", []).append(number)
         else:
             rounds[round_number] = point
     return candidates, _skip_warnings(skipped, source)

@@ -89,11 +89,6 @@ def batch_keys(document: Mapping[str, object]) -> list[int]:
     return [int(key) for key in document if key.isdecimal()]
 
 
-def nearest(keys: list[int], m: int) -> int:
-    """Return the batch size whose configuration vLLM takes: smallest absolute difference, the first one on a tie."""
-    return min(keys, key=lambda key: abs(key - m))
-
-
 def recognises(source: SweepSource) -> bool:
     """Return whether every key is a batch size, or the Triton version, over a configuration with tile sides."""
     document = source.document

@@ -26,7 +26,7 @@ from traceanalyzer.declare import part_of
 def import_(
     file: Path, top_k: int | None, format_name: str | None, limit: int, output: Path | None, as_json: bool
 ) -> None:
-    """Read measured tiles from FILE: sweeps of ours and of other tuners, logs of 'conc=1 bm=16 ...' lines."""
+    """Read measured tiles from FILE: a sweep file, another tuner's results, or a log of 'conc=1 bm=16 ...' lines."""
     from traceanalyzer.commands.tune.import_ import view
 
     if format_name is not None and format_name not in NAMES:

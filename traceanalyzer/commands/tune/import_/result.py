@@ -24,7 +24,7 @@ class ImportedPoint(Part):
     median_ms: Annotated[float | None, told("Their median.", null="no samples")]
     reason: Annotated[str | None, told("Why it failed.", null="it did not, or was not timed")]
     backend: Annotated[str | None, told("Whose kernel ran.", null="unknown")]
-    routing: Annotated[str | None, told("How rows fall on experts.", null="does not apply, or unknown")]
+    routing: Annotated[str | None, told("How rows are spread over experts.", null="does not apply, or unknown")]
     device: Annotated[dict[str, str | None], told("name and target of the GPU, as far as known.")]
     versions: Annotated[dict[str, str], told("Versions of the software that decides the result.")]
     measured: Annotated[bool, told("False when nothing was timed on a GPU (interpreter).")]

@@ -15,10 +15,7 @@ FAILED_ROUND = -1
 
 
 class Journal:
-    """What is known so far, in memory and on disk.
-
-    Args:
-        path: the sweep file, created if absent; ``None`` keeps everything in memory only.
+    """What is known so far, in memory and, unless the path is ``None``, in a sweep file, made where absent.
 
     Raises:
         TraceError: the file cannot be read or written, or is not a sweep file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KEPT_CANDIDATES = 32
-"""This many candidates stay prepared (buffers, graphs): more would fill the memory, fewer would be captured again."""
+"""This many candidates stay prepared (buffers, graphs): more would fill the memory, fewer would be captured again.
+Chosen, not fitted."""
 
 
 class WrongResultError(Exception):
@@ -37,7 +38,7 @@ class MeasuringTask:
         kernel: its name.
         problem: what is multiplied.
         config: how.
-        routing: how rows fall on experts (``uniform``, ``skewed`` or counts).
+        routing: how rows are spread over experts (``uniform``, ``skewed`` or counts).
         seed: of the data.
     """
 
@@ -192,6 +193,38 @@ def local_target() -> Target:
     properties = torch.cuda.get_device_properties(0)
     name = properties.gcnArchName if torch.version.hip else f"sm_{properties.major}{properties.minor}"
     return find_target(name)
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Return the versions of triton, torch and other packages; what is not installed is left out."""
+    import torch
+    import triton
+
+    # These two say their own: builds for ROCm are distributed under other names.
+    known: dict[str, str] = {"triton": triton.__version__, "torch": str(torch.__version__)}
+    for package in packages:
+        try:
+            known[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return known
+
+
+def gpu_session(open_operation: Callable[[MeasuringTask], Operation], *packages: str) -> OperationSession:
+    """Open operations on the local GPU; the versions of some packages are recorded beside those of triton and torch.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    import torch
+
+    from traceanalyzer.commands.tune.measure.timing import GpuTimer
+
+    target = local_target()
+
+    device = {"name": torch.cuda.get_device_name(0), "target": target.name}
+    where = Description(device, versions(*packages), measured=True)
+    return OperationSession(open_operation, GpuTimer(), where)
 
 
 def main(module: str, device: str) -> None:

@@ -32,7 +32,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with the interval that holds it with the given confidence."""
+    """A value with its confidence interval."""
 
     value: float
     low: float
@@ -55,13 +55,7 @@ def leader(measured: Mapping[Config, Rounds]) -> Config | None:
 
 
 def clearly_worse(measured: Mapping[Config, Rounds], alive: Iterable[Config], margin: float) -> set[Config]:
-    """Return who need not be measured further.
-
-    Args:
-        measured: samples so far.
-        alive: who is still in the race.
-        margin: how much slower than the best a candidate must be at least, as a share, to be dropped.
-    """
+    """Return who of those still ``alive`` is slower than the best by more than a share of ``margin``."""
     running = {config: measured[config] for config in alive if measured.get(config)}
     best = leader(running)
     if best is None:
@@ -134,13 +128,7 @@ def _place(result: MeasuredTile) -> tuple[int, float]:
 
 
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE, seed: int = 0) -> Interval:
-    """Return the median and its percentile bootstrap interval.
-
-    Args:
-        samples: at least one.
-        confidence: share of the bootstrap medians inside the interval.
-        seed: of the resampling, so that the same samples give the same interval.
-    """
+    """Return the median of at least one sample and its percentile bootstrap interval, the same for the same seed."""
     import numpy as np
 
     values = np.asarray(samples, dtype=np.float64)
@@ -157,11 +145,6 @@ def ratio_interval(
 
     Each round gives one ratio of medians, so drift between rounds cancels. The bootstrap draws rounds, and within each
     drawn round samples: few rounds, or noisy ones, give a wide interval.
-
-    Args:
-        rounds: samples of the candidate, one sequence per round.
-        base: samples of the base in the same rounds.
-        confidence: share of the bootstrap ratios inside the interval.
     """
     import numpy as np
 

@@ -12,16 +12,16 @@ from traceanalyzer.model import Execution
 from traceanalyzer.names import Dtypes
 
 MXFP4_STEP = 64
-"""Servers pad mxfp4 weights to multiples of at least this."""
+"""vLLM rounds mxfp4 experts up to multiples of this where a GPU needs no more (its mxfp4 layer)."""
 
 PADDINGS = (256, 128)
-"""Multiples that vLLM on ROCm pads gpt-oss to, by version and GPU."""
+"""Multiples that vLLM on ROCm pads gpt-oss to, by version and GPU (its sources; docs/tuning.md)."""
 
 ROCM_STEP, ROCM_STEP_OF = 128, {"gfx950": 256}
-"""The multiple of current versions: of every GPU, and of those that have their own."""
+"""The multiple of current versions: of every GPU, and of those that have their own (its sources; docs/tuning.md)."""
 
 GROUP_M = {"amd": 4, "nvidia": 8}
-"""What triton_kernels' heuristics take on every shape."""
+"""What the heuristics of triton_kernels 3.5.0 (opt_flags.py) take on every shape."""
 
 HALF = ("bf16", "fp16")
 
@@ -74,13 +74,7 @@ class PlannedBench:
 def executed_shape(
     chosen: PlanCandidate, execution: Execution | None, gpu: Gpu | None
 ) -> tuple[tuple[int, int] | None, tuple[str, ...]]:
-    """Return (n, k) as the kernel runs them, and what that rests on. Only mxfp4 experts are known to be padded.
-
-    Args:
-        chosen: the kernel.
-        execution: how the engine carries the model out; its padded input tells the multiple.
-        gpu: None where unknown.
-    """
+    """Return (n, k) as the kernel runs them, and what that rests on. Only mxfp4 experts are known to be padded."""
     product = chosen.product
     if product is None:
         return None, ()
@@ -120,15 +114,7 @@ def _up(size: int, step: int) -> int:
 def bench_of(
     chosen: PlanCandidate, dtypes: Dtypes, executed: tuple[int, int] | None, ep: int, vendor: str | None
 ) -> tuple[PlannedBench | None, str | None]:
-    """Return how a kernel can be measured, or why none of the tune commands does.
-
-    Args:
-        chosen: the kernel.
-        dtypes: its element types.
-        executed: (n, k) as it runs them.
-        ep: expert-parallel ranks.
-        vendor: of the GPU; None where unknown.
-    """
+    """Return how a kernel can be measured, or why none of the tune commands does."""
     product = chosen.product
     if product is None or executed is None:
         return None, f"its shape is unknown: {chosen.why_unknown}"
@@ -168,7 +154,7 @@ def _backend_of(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> tupl
 def _triton_kernels(chosen: PlanCandidate, product: Product, dtypes: Dtypes) -> tuple[str, str] | str:
     fits = dtypes.weight == "mxfp4" and dtypes.activation in HALF and chosen.role in ("moe_gate_up", "moe_down")
     if not fits or product.experts is None:
-        return "of triton_kernels, tune run measures gate_up and down with bf16 or fp16 x mxfp4"
+        return "of triton_kernels, tune run measures only gate_up and down with bf16 or fp16 x mxfp4"
     return chosen.role, "triton_kernels"
 
 

@@ -81,12 +81,7 @@ class PlanCandidate:
 
 
 def ranked_kernels(roof: Roofline, kernels: pl.DataFrame) -> list[PlanCandidate]:
-    """Return the kernels that could be tuned or are in the way, those that are worth most first, unknown ones last.
-
-    Args:
-        roof: the roofline.
-        kernels: its kernels with PRODUCT.
-    """
+    """Return a roofline's kernels, with PRODUCT, as candidates: the largest saving first, unknown ones last."""
     steps = max(roof.steps, 1)
     groups = kernels.group_by("name", "role", "part", "n", "k", "experts", "top_k", maintain_order=True).agg(
         count=pl.len() / steps,
@@ -177,12 +172,7 @@ def _joined(first: PlanCandidate, other: PlanCandidate) -> PlanCandidate:
 
 
 def refuse(candidate: PlanCandidate, period_ns: float) -> str | None:
-    """Return why a kernel is not to be tuned, or None.
-
-    Args:
-        candidate: the kernel.
-        period_ns: the step with the pause before it.
-    """
+    """Return why a kernel is not to be tuned, or None; the period is the step with the pause before it."""
     if candidate.redundant:
         return "the work need not be done at all (the same in every block): remove it instead of tuning it"
     if candidate.bound == "communication":
@@ -190,18 +180,18 @@ def refuse(candidate: PlanCandidate, period_ns: float) -> str | None:
     if not candidate.kernel.retunable:
         return _closed(candidate.kernel)
     if not candidate.plausible:
-        return "faster than its floor, which cannot be: model, GPU, layout or workload are not those that ran"
+        return "faster than its floor, which is impossible: model, GPU, layout or workload are not those that ran"
     if candidate.worth_ns is None:
         return f"what a faster kernel would save is unknown: {candidate.why_unknown}"
-    return _cannot_pay(candidate, period_ns)
+    return _too_little(candidate, period_ns)
 
 
-def _cannot_pay(candidate: PlanCandidate, period_ns: float) -> str | None:
+def _too_little(candidate: PlanCandidate, period_ns: float) -> str | None:
     for worth, roof in ((candidate.worth_ns, "floor"), (candidate.reachable_ns, "achievable roof")):
         if worth is not None and worth < LEAST_WORTH * period_ns:
             share = worth / period_ns if period_ns else 0.0
             return (
-                f"cannot pay: at most {worth / 1000:,.1f} µs per step ({share * 100:.2f} %) lie above its {roof}, "
+                f"not worth tuning: at most {worth / 1000:,.1f} µs per step ({share * 100:.2f} %) above its {roof}, "
                 f"less than {LEAST_WORTH * 100:g} %"
             )
     return None

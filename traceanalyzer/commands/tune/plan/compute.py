@@ -100,12 +100,7 @@ class Plan:
 
 
 def plan(trace: Trace, request: Request | None = None, cache: Path | None = None) -> Plan:
-    """Pick the retunable kernel with the largest headroom that pays.
-
-    Args:
-        trace: one rank's trace.
-        request: what the user states.
-        cache: TRITON_CACHE_DIR of the server.
+    """Pick the retunable kernel that can save most; the cache is the server's TRITON_CACHE_DIR.
 
     Raises:
         RooflineError: there are no such steps, or what is stated contradicts itself or the model.
@@ -161,8 +156,8 @@ def _nothing_pays(
         return missing or "no kernel has a noticeable share of the step"
     if unknown:
         return f"what retunable kernels could save is unknown: {unknown[0].why_unknown}"
-    pays = "can pay" if any(one.kernel.retunable for one in refused) else "with a noticeable share can be retuned"
-    return f"no kernel {pays}; the reasons are listed"
+    which = "is worth tuning" if any(one.kernel.retunable for one in refused) else "that takes long can be retuned"
+    return f"no kernel {which}; the reasons are listed"
 
 
 def _missing(trace: Trace, roof: Roofline) -> str:

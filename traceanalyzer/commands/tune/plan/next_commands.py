@@ -17,10 +17,7 @@ NOT_OF_ROOFLINE = ("--triton-cache",)
 def next_commands(plan: Plan, paths: Sequence[str], options: Mapping[str, str]) -> list[str]:
     """Return what to run next, quoted for a shell: screen, run, rules, proof; or what tells more without a target.
 
-    Args:
-        plan: what was planned.
-        paths: the traces as the user gave them.
-        options: as the user gave them, such as ``--tp``: what is run next is of the same rank and layout.
+    Paths and options are those that the user gave, so that what is run next is of the same rank and layout.
     """
     if plan.target is not None:
         return _tuning(plan, plan.target, paths, options)

@@ -49,13 +49,7 @@ def with_products(
     """Return the roofline's kernels with PRODUCT, the layout (None without a model), and what both are based on.
 
     Shapes that the trace gives come first. Else the n-th matrix product of a role and layer is the model's n-th op of
-    that role, if there are as many kernels as ops; where the numbers differ nothing is said.
-
-    Args:
-        trace: one rank's trace.
-        request: what the user stated.
-        roof: the roofline of that request.
-        scope: the steps it looked at.
+    that role, if there are as many kernels as ops; where the numbers differ the sizes stay unknown.
 
     Raises:
         RooflineError: the layout contradicts the model.

@@ -8,7 +8,7 @@ from traceanalyzer.commands.tune.plan.result import RowFlip
 from traceanalyzer.names import KernelName
 
 FEW_ROWS_AMD = 16
-"""triton_kernels 3.5.0 on AMD takes 2 warps for at most this many rows and 8 above."""
+"""triton_kernels 3.5.0 on AMD takes 2 warps for at most this many rows and 8 above: its opt_flags.py."""
 
 WARPS_AMD = ("triton_kernels 3.5.0 takes 2 warps up to 16 rows", "triton_kernels 3.5.0 takes 8 warps above 16 rows")
 DEFAULT_TILE = (
@@ -23,13 +23,8 @@ MOST_FLIP_TOKENS = 256
 def flips(kernel: KernelName, vendor: str | None, experts: int | None, top_k: int | None) -> tuple[RowFlip, ...]:
     """Return both sides of every number of rows at which a library starts to take another tile or number of warps.
 
-    Rows come in steps of ``top_k``, so that the sides are the nearest numbers that a batch can have.
-
-    Args:
-        kernel: the kernel.
-        vendor: of the GPU; None where unknown.
-        experts: routed experts of the whole model; None for a dense product.
-        top_k: experts per token; None likewise.
+    Rows come in steps of ``top_k``, so that the sides are the nearest numbers that a batch can have. Experts are those
+    of the whole model.
     """
     step = top_k or 1
     if kernel.scheme == "triton_kernels" and vendor == "amd":

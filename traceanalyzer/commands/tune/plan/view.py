@@ -26,6 +26,7 @@ from traceanalyzer.show.terminal import NARROWEST_NAME, table
 from traceanalyzer.wording import duration, percent, us, visible
 
 NAME_WIDTH = 76
+"""Characters of a kernel's name in a line of text: its role and time fit beside it in 100 columns."""
 UNIT = re.compile(r"(?<=\d) (?=(?:s|ms|µs|ns|%)(?:\W|$))")
 UNBROKEN = "\u00a0"
 """Stands between a figure and its unit while lines are broken, and is not printed."""
@@ -149,7 +150,7 @@ def _lines(target: PlannedTarget) -> list[str]:
     warps = "unknown" if target.num_warps is None else str(target.num_warps)
     spills = f", {cached.spills} registers spilled" if cached and cached.spills else ""
     lines.append(f"tile {_tile(target) or 'unknown'}, warps {warps}{spills}; {dtypes}")
-    lines.append(f"changed through {one.kernel.knob}")
+    lines.append(f"tuned through {one.kernel.knob}")
     lines += [target.no_bench] if target.no_bench else []
     if target.bench and not target.bench.same_code:
         lines.append("tune run measures a kernel of this package that does the same work, not the one in the trace")

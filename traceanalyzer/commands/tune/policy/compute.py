@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 DEFAULT_MAX_REGRET = 0.05
-"""Chosen, not fitted."""
+"""Share by which a rule may be slower than the fastest; chosen, not fitted."""
 _EXACT = 1e-9
-"""Regrets that differ by less are equal: far above rounding, far below what can be measured."""
+"""Regrets that differ by less are equal: far above rounding, far below what can be measured. Chosen."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,12 @@ class Policy:
 
 
 def make_policy(sweep: Sweep, max_regret: float = DEFAULT_MAX_REGRET) -> Policy:
-    """Return the fewest rules that lose at most ``max_regret`` at every measured m.
+    """Return the fewest rules that lose at most a share of ``max_regret`` at every measured m of one problem.
 
     A rule is one configuration for one range of m. Among policies with the fewest rules the one with the lowest total
     regret is taken, then the one that splits at the smallest m, then the configuration that comes first in the sweep.
     Found by dynamic programming over the measured m; a configuration can serve a range only if it ran at every m
     in it. The boundary between two rules lies after the last m measured for the lower one.
-
-    Args:
-        sweep: of one problem; see ``Sweep.problems``.
-        max_regret: share by which a choice may be slower than the fastest at that m; 0 takes a fastest one everywhere.
 
     Raises:
         TraceError: there is no timing, m is unknown, or the sweep holds several problems.
@@ -141,7 +137,7 @@ def _with_rows(sweep: Sweep) -> tuple[list[SweepPoint], str, tuple[TraceWarning,
     if by_requests:
         text = "without --top-k, m counts concurrent requests, not rows of the product"
         return by_requests, "requests", (TraceWarning("m_is_concurrency", text, sweep.source),)
-    reason = "says for no measurement how many rows (m) it was" if tried else "holds no timing"
+    reason = "does not say how many rows (m) it measured" if tried else "holds no timing"
     raise TraceError(sweep.source, f"{reason}; a policy needs timings at known m")
 
 

@@ -32,7 +32,7 @@ def read_policy(path: str | Path) -> Policy | None:
     rules = tuple(_rule(rule, str(path)) for rule in _list(document.get("rules")))
     follows = all(low.max_m is not None and low.max_m + 1 == high.min_m for low, high in pairwise(rules))
     if not rules or rules[0].min_m != 1 or rules[-1].max_m is not None or not follows:
-        raise TraceError(str(path), "its rules do not cover every m from 1 on, each once, in ascending order")
+        raise TraceError(str(path), "its rules do not cover every m from 1 up, each once, in ascending order")
     return Policy(
         rules=rules,
         kernel=document.get("kernel"),
@@ -58,7 +58,7 @@ def _rule(value: Any, path: str) -> Rule:
         raise TraceError(path, "a rule has no usable configuration")
     low, high = value.get("min_m"), value.get("max_m")
     if not isinstance(low, int) or not (high is None or (isinstance(high, int) and high >= low)):
-        raise TraceError(path, f"a rule from m = {low!r} to {high!r} makes no sense")
+        raise TraceError(path, f"a rule cannot hold from m = {low!r} to {high!r}")
     return Rule(low, high, TileConfig(config))
 
 
@@ -83,4 +83,4 @@ def _wanted(key: str, value: Value) -> str | None:
         return None if whole is not None and whole > 0 and whole & (whole - 1) == 0 else "a power of two"
     if key in COUNTS:
         return None if whole is not None and whole > 0 else "a positive whole number"
-    return None if whole is not None and whole >= 0 else "a whole number from 0 on"
+    return None if whole is not None and whole >= 0 else "a whole number, 0 or larger"

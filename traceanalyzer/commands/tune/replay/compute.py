@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 SAMPLES = 3
-"""Samples an evaluation draws from the recorded ones, without putting back; all of them where there are fewer."""
+"""Samples an evaluation draws from the recorded ones, without putting back; all of them where there are
+fewer. Chosen, not fitted."""
 
 RANDOM_SEARCHES = 100
-"""Random searches at least, a seed each: they are cheap, and their median is the yardstick."""
+"""Random searches at minimum, each with its own seed: they are cheap, and their median is the yardstick. Chosen."""
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -36,12 +37,8 @@ def replay(
 ) -> TuneReplayDocument:
     """Search every problem of a sweep, with the recorded samples for measurements.
 
-    Args:
-        sweep: of any kind; points that differ in kernel, shape, m, device or versions are searched apart.
-        budget_share: evaluations as a share of a space, rounded down, but at least one.
-        seeds: searches of each space.
-        strategy: a key of ``search.STRATEGIES``.
-        progress: called with searches done and searches in all.
+    Points that differ in kernel, shape, m, device or versions are searched apart. A budget is a share of each space,
+    rounded down, but at least one evaluation. Progress is told searches done and searches in all.
 
     Raises:
         TraceError: no configuration of the sweep has a timing.
@@ -114,7 +111,7 @@ class _Recording:
         from traceanalyzer.commands.tune.search import search
 
         noise = np.random.default_rng([seed, budget])
-        searched = search(
+        history = search(
             self._configs,
             lambda index: self._draw(index, noise),
             budget,
@@ -122,8 +119,8 @@ class _Recording:
             strategy=strategy,
             space=space,  # type: ignore[arg-type]
         )
-        chosen = float("inf") if searched.best is None else self._medians[searched.best]
-        return searched.history.evaluations, chosen / self._best - 1
+        chosen = min((self._medians[best] for best in history.best(1)), default=float("inf"))
+        return history.evaluations, chosen / self._best - 1
 
     def by_chance(self, budget: int, seed: int) -> float:
         """Return the regret of one random search: the strategy ``random``, with all evaluations at once."""

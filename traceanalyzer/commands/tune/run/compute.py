@@ -52,7 +52,7 @@ class Job:
 
     Attributes:
         problem: what is multiplied.
-        routing: how rows fall on experts; ``None`` for a dense product.
+        routing: how rows are spread over experts; ``None`` for a dense product.
         configs: the candidates.
     """
 
@@ -177,13 +177,7 @@ def measure(
 ) -> tuple[JobOutcome, ...]:
     """Measure every job; the budget left is shared evenly by the jobs that are left.
 
-    Args:
-        bench: where.
-        jobs: what.
-        settings: how.
-        journal: known results, and where new ones go.
-        progress: called with what is done, steps done and steps in all.
-        clock: seconds; for tests.
+    The journal holds known results and gets new ones. Progress is told what is done, steps done and steps in all.
 
     Raises:
         TraceError: the journal cannot be written.

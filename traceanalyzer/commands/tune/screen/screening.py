@@ -43,11 +43,7 @@ class Screening:
     gpu_file: Path | None
 
     def device(self, target: Target | None, local: str | None = None) -> Device:
-        """Return the figures of the GPU: the one named, else the local one, else any of the architecture.
-
-        Args:
-            target: architecture that it must have, if any.
-            local: name of the GPU that is there, as its driver says it.
+        """Return the figures of the GPU: the one named, else the local one by its driver's name, else any of the target.
 
         Raises:
             ValueError: there is none, it is of another architecture, or its figures are not known.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from traceanalyzer.commands.tune.search.level_space import Codes, Floats, Indices
 
-# Chosen, not fitted, as those of ``guided``.
+# Chosen, not fitted; `python -m bench.replay` shows what they give on recorded spaces.
 
 TREES = 24
 DEPTH = 10
@@ -61,14 +61,7 @@ class Forest:
 
 
 def fit_forest(codes: Codes, target: Floats, rng: np.random.Generator, trees: int = TREES) -> Forest:
-    """Grow a forest.
-
-    Args:
-        codes: ``[points, parameters]`` level numbers, at least one parameter.
-        target: what to predict, one a point.
-        rng: source of the bootstrap samples and of the parameters tried at each split.
-        trees: how many.
-    """
+    """Grow a forest from ``codes[points, parameters]``, at least one parameter, and one target per point."""
     points, parameters = codes.shape
     levels = int(codes.max()) + 1
     drawn = rng.integers(0, points, trees * points)

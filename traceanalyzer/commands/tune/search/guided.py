@@ -36,13 +36,7 @@ REMEMBERED, DRAWN = 64, 8
 
 
 class Guided:
-    """Proposes what to measure next.
-
-    Args:
-        space: what may be measured.
-        budget: how many evaluations there will be in all; a fifth of them are spread over the space first.
-        rng: every choice by chance comes from here.
-    """
+    """Proposes what to measure next; a share of the budget of evaluations is spread over the space first."""
 
     def __init__(self, space: Space, budget: int, rng: np.random.Generator) -> None:
         self._space = space

@@ -12,11 +12,7 @@ from traceanalyzer.commands.tune.search.level_space import Floats, Indices
 
 
 class History:
-    """The evaluations of one search, in order.
-
-    Args:
-        size: how many configurations the space has.
-    """
+    """The evaluations of one search of a space of so many configurations, in order."""
 
     def __init__(self, size: int) -> None:
         self._samples: dict[int, list[float]] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,13 +14,14 @@ from traceanalyzer.commands.tune.tile_config import TileConfig
 
 Measure = Callable[[int], Sequence[float]]
 
-# Chosen, not fitted, as those of ``guided``.
+# Chosen, not fitted; `python -m bench.replay` shows what they give on recorded spaces.
 
 CONFIRM_SHARE, MOST_CONFIRMATIONS, TOO_SMALL_TO_CONFIRM = 0.06, 12, 20
 """Share of the budget kept to measure leaders again, its limit, and the budget below which there is none."""
 NEGLIGIBLE_NOISE = 0.002
 """Relative standard deviation of samples below which leaders need not be measured again."""
 LEADERS = 6
+"""So many of the fastest are candidates for measuring again."""
 TOLERANCE, ASSUMED_NOISE = 3, 0.02
 """A leader may be the fastest within so many standard deviations; the noise taken where samples tell none."""
 
@@ -50,19 +50,6 @@ STRATEGIES: dict[str, Callable[[Space, int, np.random.Generator], Strategy]] = {
 """Name -> strategy; the first is the default."""
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """The outcome of a search.
-
-    Attributes:
-        best: the configuration with the lowest median; ``None`` when none ran.
-        history: everything measured.
-    """
-
-    best: int | None
-    history: History
-
-
 def search(
     configs: Sequence[TileConfig],
     measure: Measure,
@@ -71,8 +58,8 @@ def search(
     strategy: str = "guided",
     known: Mapping[int, Sequence[float]] | None = None,
     space: Space | None = None,
-) -> SearchResult:
-    """Look for the fastest configuration.
+) -> History:
+    """Look for the fastest configuration; return everything measured.
 
     Args:
         configs: every configuration that may be tried, each once; constraints show in which are there.
@@ -108,8 +95,7 @@ def search(
             break
         history.record(again, measure(again))
     spend(budget)
-    best = history.best(1)
-    return SearchResult(best[0] if best else None, history)
+    return history
 
 
 def _reserved(budget: int) -> int:

@@ -100,11 +100,7 @@ class TileOutcome:
 
 
 def outcome(before: Trace, after: Trace, phase: str | None = None) -> TileOutcome:
-    """Compare the steps that two traces have in common, and tell the tile's share of the change.
-
-    Args:
-        before, after: one rank's trace each.
-        phase: only this phase; None for all that match.
+    """Compare the steps that one rank's traces have in common, of one phase or of all, and tell the tile's share.
 
     Raises:
         TraceError: no phase occurs in both.

@@ -27,8 +27,10 @@ from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import duration, duration_us, signed, signed_us, us, visible
 
 NAME_WIDTH = 60
+"""Characters of a kernel's name, beside four columns in a width of 100."""
 TPOT = "mean_tpot_ms"
 MOST_ROWS = 12
+"""Kernels that are listed: what fits a screen. Chosen."""
 
 VERDICTS = {
     "tile": "the tile explains the step's change",

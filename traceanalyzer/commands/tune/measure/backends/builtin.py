@@ -6,14 +6,15 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from traceanalyzer.commands.tune.measure.backends.local import gpu_session, versions
 from traceanalyzer.commands.tune.measure.measuring import (
     Description,
     MeasuringTask,
     Operation,
     OperationSession,
     Session,
+    gpu_session,
     local_target,
+    versions,
 )
 from traceanalyzer.commands.tune.measure.timing import ClockTimer
 from traceanalyzer.kernels import find_kernel

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from traceanalyzer.commands.tune.measure.backends.local import gpu_session
-from traceanalyzer.commands.tune.measure.measuring import MeasuringTask, Operation, Session
+from traceanalyzer.commands.tune.measure.measuring import MeasuringTask, Operation, Session, gpu_session
+from traceanalyzer.commands.tune.tile_config import TileConfig, to_vllm
 from traceanalyzer.kernels.problem import ELEMENT_BYTES, Config, Problem
 from traceanalyzer.kernels.routing import draw_experts
 from traceanalyzer.kernels.space import COMMON_CONSTRAINTS, SearchSpace
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 KERNELS = ("fused_moe",)
 VLLM = "vllm.model_executor.layers.fused_moe"
 TOLERANCE = 3e-2
+"""Largest error, relative: two products with a rounding to 16 bits between them. Chosen, not fitted."""
 
 SPACE = SearchSpace(
     axes={
@@ -55,27 +56,6 @@ def open_session(device: str) -> Session:
     return gpu_session(open_operation, "vllm")
 
 
-def config_keys(config: Config) -> dict[str, int]:
-    """Return a configuration under the names that vLLM's files use.
-
-    SPLIT_K is named only where it splits: vLLM sets it itself, and versions without it refuse the key.
-    """
-    keys = {
-        "BLOCK_SIZE_M": config.block_m,
-        "BLOCK_SIZE_N": config.block_n,
-        "BLOCK_SIZE_K": config.block_k,
-        "GROUP_SIZE_M": config.group_m,
-        "num_warps": config.num_warps,
-        "num_stages": config.num_stages,
-    }
-    more = {
-        "SPLIT_K": config.split_k if config.split_k > 1 else None,
-        "waves_per_eu": config.waves_per_eu,
-        "matrix_instr_nonkdim": config.matrix_instr_nonkdim,
-    }
-    return keys | {name: value for name, value in more.items() if value is not None}
-
-
 def traffic(problem: Problem, config: Config) -> MemoryTraffic:
     """Return what the gate_up product moves, the larger of the two."""
     return grouped_traffic(problem, config, ELEMENT_BYTES[problem.dtype])
@@ -102,7 +82,7 @@ def open_operation(task: MeasuringTask) -> Operation:
     weights = torch.softmax(torch.randn(ids.shape, generator=draw, device="cuda"), -1)
 
     def prepare(config: Config) -> tuple[Callable[[], object], Callable[[], torch.Tensor]]:
-        keys, results = config_keys(config), list[torch.Tensor]()
+        keys, results = to_vllm(TileConfig(config.to_dict())), list[torch.Tensor]()
 
         def run() -> None:
             with vllm.override_config(keys):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from traceanalyzer.commands.tune.measure.backends.local import gpu_session
-from traceanalyzer.commands.tune.measure.measuring import MeasuringTask, Operation, Session, local_target
+from traceanalyzer.commands.tune.measure.measuring import MeasuringTask, Operation, Session, gpu_session, local_target
 from traceanalyzer.kernels import find_kernel
 from traceanalyzer.kernels.launch import Case
 from traceanalyzer.kernels.moe_mxfp4 import ALPHA, LIMIT
@@ -28,6 +28,7 @@ NAME = "triton_kernels"
 HOMES = (NAME, f"vllm.third_party.{NAME}")
 SWIZZLE = "vllm.model_executor.layers.quantization.utils.mxfp4_utils"
 HOPPER_WARPS = 8
+"""What vLLM passes to its own swizzling of mxfp4 weights on Hopper."""
 KERNELS = ("moe_gate_up", "moe_down")
 
 
@@ -130,21 +131,13 @@ def _routing(case: Case) -> tuple[Any, Any, Any]:
     return routed
 
 
-class _imposed:  # noqa: N801 - used like a function
+@contextmanager
+def _imposed(ogs: Any, config: Config) -> Iterator[None]:
     """Replace what the library's heuristics chose while a call runs."""
+    original = ogs.make_opt_flags
 
-    def __init__(self, ogs: ModuleType, config: Config) -> None:
-        self._ogs, self._config = ogs, config
-        self._original = ogs.make_opt_flags
-
-    def __enter__(self) -> None:
-        self._ogs.make_opt_flags = self._choose  # type: ignore[attr-defined]
-
-    def __exit__(self, *error: object) -> None:
-        self._ogs.make_opt_flags = self._original  # type: ignore[attr-defined]
-
-    def _choose(self, *arguments: Any, **named: Any) -> Any:
-        chosen, config = self._original(*arguments, **named), self._config
+    def choose(*arguments: Any, **named: Any) -> Any:
+        chosen = original(*arguments, **named)
         extra = dict(chosen.target_kernel_kwargs)
         for name in ("waves_per_eu", "matrix_instr_nonkdim"):
             if getattr(config, name) is not None and name in extra:
@@ -152,3 +145,9 @@ class _imposed:  # noqa: N801 - used like a function
         names = ("block_m", "block_n", "block_k", "split_k", "group_m", "num_warps", "num_stages")
         own = {name: getattr(config, name) for name in names}
         return replace(chosen, **own, target_kernel_kwargs=extra)
+
+    ogs.make_opt_flags = choose
+    try:
+        yield
+    finally:
+        ogs.make_opt_flags = original
