@@ -13,9 +13,9 @@ import pytest
 from synthetic import TraceSpec, decode_steps
 from synthetic.models import DEVICE_OF_VENDOR, gptoss_20b, gptoss_20b_decode, llama_decode
 from tests.support.plan_traces import MOE_CONFIG, fused_moe, opened, renamed
+from traceanalyzer.commands.tune.plan.bench_of import flips, rows_to_tune
 from traceanalyzer.commands.tune.plan.candidates import LEAST_WORTH
 from traceanalyzer.commands.tune.plan.compute import Plan, plan
-from traceanalyzer.commands.tune.plan.row_counts import flips, rows_to_tune
 from traceanalyzer.hardware import find_gpu
 from traceanalyzer.model import named, read_config
 from traceanalyzer.names import parse
@@ -64,7 +64,7 @@ def test_the_padding_of_the_servers_weights_is_followed(shared: Path) -> None:
     found = of(folder / "gptoss20b_vllm_decode_mi300x.json.gz", capture=capture)
     assert found.target is not None
     assert found.target.executed == (3072, 3072)
-    assert any("3072, as the trace's shapes say" in note for note in found.target.notes)
+    assert any("3072, as the trace's shapes say" in note for note in found.target.basis)
     halved = of(folder / "gptoss20b_vllm_decode_mi300x.json.gz", tp=2)
     assert halved.target is not None
     assert halved.target.candidate.product is not None
@@ -80,7 +80,7 @@ def test_the_sample_targets_its_gate_up_projection(samples: Path) -> None:
     assert target.candidate.kernel.tile == (32, 256, 128)
     assert target.m[0] == 4
     assert target.executed == (5888, 2944)
-    assert any("as vLLM on ROCm pads (multiples of 128, in other versions of 256): assumed" in n for n in target.notes)
+    assert any("as vLLM on ROCm pads (multiples of 128, in other versions of 256): assumed" in n for n in target.basis)
 
 
 @pytest.mark.parametrize(("gpu", "executed"), [("MI355X", (6144, 3072)), ("MI300X", (5888, 2944)), ("H100 SXM5", None)])
@@ -118,7 +118,7 @@ def test_an_unknown_model_gives_no_target_but_what_to_pass(shared: Path) -> None
     assert given.target.candidate.role == "gate_up"
     assert parse(given.target.candidate.kernel.name).retunable
     assert given.target.bench is None
-    assert "TunableOp" in (given.target.no_bench or "")
+    assert "TunableOp" in (given.target.not_measurable or "")
 
 
 def test_closed_kernels_are_refused_with_their_reason(shared: Path) -> None:
@@ -200,7 +200,7 @@ def test_quantised_fused_moe_is_a_target_that_is_not_measured_here(save: Save, t
     target = of(save(spec), model=moe_model(tmp_path, **quantised)).target
     assert target is not None
     assert target.bench is None
-    assert "bf16 or fp16 weights" in (target.no_bench or "")
+    assert "bf16 or fp16 weights" in (target.not_measurable or "")
 
 
 def test_a_model_of_other_depth_is_no_basis_for_a_target(save: Save) -> None:

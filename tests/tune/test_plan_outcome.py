@@ -47,8 +47,8 @@ def test_a_step_that_a_tile_made_faster_is_the_tiles(save: Save) -> None:
     assert found.step.verdict == "faster"
     assert found.tile is not None
     assert found.tile.verdict == "faster"
-    assert {one.role for one in found.changes if one.tile} == {"moe_gate_up", "moe_down"}
-    assert all("tile 32x256x128 -> 32x32x128" in one.what for one in found.changes if one.tile)
+    assert {one.role for one in found.kernels if one.tile} == {"moe_gate_up", "moe_down"}
+    assert all("tile 32x256x128 -> 32x32x128" in one.what for one in found.kernels if one.tile)
     assert abs(found.rest_ns) < 0.2 * abs(found.step.delta_ns)
     assert found.tpot
     assert found.period is not None
@@ -58,7 +58,7 @@ def test_a_step_that_a_tile_made_faster_is_the_tiles(save: Save) -> None:
 def test_the_tiles_change_is_the_sum_of_its_kernels(save: Save) -> None:
     found = between(save, gptoss_20b_decode(tile=WIDE), gptoss_20b_decode(tile=NARROW))
     assert found.tile is not None
-    assert found.tile.delta_ns == pytest.approx(1000 * sum(one.delta_us for one in found.changes if one.tile))
+    assert found.tile.delta_ns == pytest.approx(1000 * sum(one.delta_us for one in found.kernels if one.tile))
     assert found.step.delta_ns == pytest.approx(found.compared.after_step_ns - found.compared.before_step_ns)
 
 
@@ -89,7 +89,7 @@ def test_the_same_server_twice_has_no_tile_changed(save: Save) -> None:
 def test_too_few_steps_are_unclear(save: Save) -> None:
     found = between(save, gptoss_20b_decode(steps=2, tile=WIDE), gptoss_20b_decode(steps=2, tile=NARROW))
     assert found.attribution == "unclear"
-    assert found.step.error_ns is None
+    assert found.step.half_interval_ns is None
     assert found.step.delta_ns < 0
 
 
@@ -106,7 +106,7 @@ def test_another_number_of_warps_under_the_same_name_is_a_change_of_tile(save: S
         for layer in before.model.layers
     )
     found = between(save, before, replace(before, model=replace(before.model, layers=layers)))
-    assert {one.what for one in found.changes if one.tile} == {"warps 4 -> 8"}
+    assert {one.what for one in found.kernels if one.tile} == {"warps 4 -> 8"}
     assert found.attribution == "tile"
 
 
@@ -122,7 +122,7 @@ def test_another_library_is_no_change_of_tile(save: Save) -> None:
     before = gptoss_20b_decode("cuda")
     other = renamed(before.model, lambda name, role: "marlin_moe_wna16::Marlin" if role == "moe_down" else name)
     found = between(save, before, replace(before, model=other))
-    changed = [one for one in found.changes if one.role == "moe_down"]
+    changed = [one for one in found.kernels if one.role == "moe_down"]
     assert changed
     assert not any(one.tile for one in changed)
 
@@ -132,7 +132,7 @@ def test_the_sum_of_a_splits_parts_belongs_to_the_tile(save: Save) -> None:
     after = gptoss_20b_decode(tile="32x32x128x4")
     summed = renamed(after.model, lambda name, role: "_reduce_grouped" if role == "moe_combine" else name)
     found = between(save, before, replace(after, model=summed))
-    assert "moe_combine" in {one.role for one in found.changes if one.tile}
+    assert "moe_combine" in {one.role for one in found.kernels if one.tile}
 
 
 def test_batches_weigh_as_often_as_they_occur_before(save: Save) -> None:

@@ -19,6 +19,12 @@ ConfigValues = Annotated[
 ]
 """A configuration as a document declares it."""
 
+ShapeValues = Annotated[
+    dict[str, int | float | str | bool | None],
+    told("The rest of the problem (n, k, dtype, experts, top_k), as far as known."),
+]
+"""A problem without its rows, likewise."""
+
 
 class TileConfig(Mapping[str, Value]):
     """Meta-parameters by our names (those of ``VLLM``); immutable, and equal whatever their order.

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from traceanalyzer.commands.tune.export.plugin_source import COMPILER_OPTIONS, FUNCTIONS, SET_AFTERWARDS
+from traceanalyzer.commands.tune.export.plugin_source import COMPILER_OPTIONS, FUNCTIONS, SET_AFTERWARDS, listed_keys
 from traceanalyzer.commands.tune.policy.compute import Policy
 from traceanalyzer.commands.tune.tile_config import TILE, TileConfig
 from traceanalyzer.problems import TraceError
@@ -40,15 +40,9 @@ def known_keys(version: str, vendor: str) -> frozenset[str]:
 def keys_in_source(text: str) -> dict[str, frozenset[str]]:
     """Return the constraints that an installed ``opt_flags.py`` takes, by vendor, from the lists in its functions."""
     vendors = {name: vendor for vendor, name in FUNCTIONS.items()}
-    keys = {}
-    for node in ast.walk(ast.parse(text)):
-        vendor = vendors.get(node.name) if isinstance(node, ast.FunctionDef) else None
-        if vendor is None:
-            continue
-        for statement in ast.walk(node):
-            if isinstance(statement, ast.Assign) and "constraints_supported" in map(ast.unparse, statement.targets):
-                keys[vendor] = frozenset(ast.literal_eval(statement.value))
-    return keys
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    listed = {vendors[one.name]: listed_keys(one) for one in functions if one.name in vendors}
+    return {vendor: keys for vendor, keys in listed.items() if keys is not None}
 
 
 def asked_keys(policy: Policy) -> set[str]:

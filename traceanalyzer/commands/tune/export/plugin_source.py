@@ -124,10 +124,13 @@ def constraint_keys(function: Any) -> frozenset[str] | None:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         return None
+    return listed_keys(tree)
+
+
+def listed_keys(tree: ast.AST) -> frozenset[str] | None:
+    """Return the names in a function's own list of constraints; ``None`` when it has none."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and any(
-            isinstance(target, ast.Name) and target.id == "constraints_supported" for target in node.targets
-        ):
+        if isinstance(node, ast.Assign) and "constraints_supported" in map(ast.unparse, node.targets):
             try:
                 return frozenset(ast.literal_eval(node.value))
             except ValueError:

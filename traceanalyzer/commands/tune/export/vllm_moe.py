@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from traceanalyzer.commands.tune.formats.point_collector import whole
 from traceanalyzer.commands.tune.formats.vllm_moe_files import KERNEL, VERSION_KEY, FileName
 from traceanalyzer.commands.tune.policy.compute import Policy
 from traceanalyzer.commands.tune.tile_config import VLLM, TileConfig, Value, to_vllm
@@ -44,7 +45,7 @@ def file_name(
     Raises:
         TraceError: a part is neither given nor known.
     """
-    experts = experts if experts is not None else _whole(policy.shape.get("experts"))
+    experts = experts if experts is not None else whole(policy.shape.get("experts"))
     n = n if n is not None else _known_n(policy)
     device = device or policy.device.get("name")
     for what, value in (("--experts", experts), ("--n", n), ("--device-name", device)):
@@ -99,7 +100,7 @@ def moe_document(
     version = triton_version or policy.versions.get("triton")
     if not version:
         raise TraceError(where, "the sweep does not say its Triton version; give --triton-version")
-    divisor = 1 if policy.rows == "requests" else _whole(policy.shape.get("top_k"))
+    divisor = 1 if policy.rows == "requests" else whole(policy.shape.get("top_k"))
     if not divisor:
         raise TraceError(
             where, "vLLM counts tokens, the sweep rows (tokens x top-k), and top-k is unknown; give --top-k"
@@ -146,14 +147,10 @@ def write_moe_file(folder: Path, name: FileName, document: Mapping[str, object])
 
 
 def _known_n(policy: Policy) -> int | None:
-    n = _whole(policy.shape.get("n"))
+    n = whole(policy.shape.get("n"))
     if n is None or policy.kernel == KERNEL:
         return n
     return n // 2 if policy.kernel == MEASURED_WITH_VLLM else None
-
-
-def _whole(value: Value) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _sides(text: Value) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ import math
 import re
 from typing import Any
 
-from traceanalyzer.commands.tune.formats.point_collector import PointCollector, positive, scalars
+from traceanalyzer.commands.tune.formats.point_collector import TO_MS, PointCollector, positive, scalars
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
 from traceanalyzer.commands.tune.tile_config import TileConfig, Value
@@ -27,7 +27,6 @@ TITLE = "a kernel_tuner cache or results file, also as published by benchmark_hu
 FAILED_TIME_MS = 1e15
 """kernel_tuner writes 1e20 for a configuration that failed; anything above this is not a time."""
 
-_TO_MS = {"s": 1e3, "seconds": 1e3, "us": 1e-3, "microseconds": 1e-3, "ns": 1e-6, "nanoseconds": 1e-6}
 _CACHE = re.compile(r'"cache"\s*:\s*\{')
 _HEAD = 200_000
 """Characters that are looked at in a file that is not whole JSON; the tuner's keys stand at its start. Chosen."""
@@ -96,7 +95,7 @@ def _result(entry: Any, number: int, into: PointCollector) -> None:
         into.malformed(f"result {number} has no measurement named 'time'")
         return
     if verdict == "correct":
-        unit = _TO_MS.get(str(measured[0].get("unit")).lower(), 1.0) if measured else 1.0
+        unit = TO_MS.get(str(measured[0].get("unit")).lower(), 1.0) if measured else 1.0
         samples, reason = _timing(runtimes, measured[0].get("value") if measured else None, unit)
     into.add(SweepPoint(None, None, None, TileConfig(config), reason=reason), samples)
 

@@ -12,6 +12,10 @@ from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.tile_config import Value
 from traceanalyzer.problems import TraceWarning
 
+TO_MS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
+TO_MS |= {"seconds": 1e3, "microseconds": 1e-3, "nanoseconds": 1e-6}
+"""Unit of a time in a file -> milliseconds."""
+
 NO_USABLE_SAMPLE = "no usable timing"
 
 _MESSAGES = {

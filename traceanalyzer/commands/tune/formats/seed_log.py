@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from statistics import median
 
-from traceanalyzer.commands.tune.formats.point_collector import PointCollector, number, positive, whole
+from traceanalyzer.commands.tune.formats.point_collector import TO_MS, PointCollector, number, positive, whole
 from traceanalyzer.commands.tune.formats.sweep import SweepPoint
 from traceanalyzer.commands.tune.formats.sweep_source import SweepSource
 from traceanalyzer.commands.tune.tile_config import LOG, TILE, TileConfig, Value, from_log, to_log
@@ -36,8 +36,6 @@ _SHAPE = {
 }
 UNSAID = ("num_warps", "num_stages")
 """Parameters that decide about the time and that such logs tend to leave out; ``None`` where they do."""
-
-_TO_MS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
 
 _WORD = re.compile(r"([A-Za-z_]\w*)=(\[[^\]]*\]?|\S+)")
 _UNIT = re.compile(r"\bmedian=\S+?\s*(ns|us|µs|ms|s)\b")
@@ -108,7 +106,7 @@ def _measurement(line: str, words: dict[str, str], source: SweepSource, into: Po
     if own is not None:
         into.count("inconsistent_median", f"{timing.stated:g} for samples with median {own:g}", line_number)
     unit = _UNIT.search(line)
-    scale = _TO_MS[unit.group(1)] if unit else 1.0
+    scale = TO_MS[unit.group(1)] if unit else 1.0
     values = timing.samples or [timing.stated]
     into.add(_point(shape, config), [v * scale if isinstance(v, float) else v for v in values], line_number)
 

@@ -69,22 +69,23 @@ class SweepPoint:
     @property
     def key(self) -> tuple[str, ...]:
         """What tells points apart: everything but the samples."""
-        parts = (self.shape, self.config, self.device, self.versions)
         names = (self.kernel, self.m, self.concurrency, self.backend, self.routing)
-        return (*(repr(name) for name in names), *(json.dumps(dict(part), sort_keys=True) for part in parts))
+        return _key(names, (self.shape, self.config, self.device, self.versions))
 
     @property
     def problem(self) -> tuple[str, ...]:
         """What was measured, whatever the rows and the configuration: points of one problem are made into one rule."""
         shape = {key: value for key, value in self.shape.items() if value is not None}
-        parts = (shape, self.device, self.versions)
-        names = (self.kernel, self.backend, self.routing)
-        return (*(repr(name) for name in names), *(json.dumps(dict(part), sort_keys=True) for part in parts))
+        return _key((self.kernel, self.backend, self.routing), (shape, self.device, self.versions))
 
     @property
     def known_config(self) -> TileConfig:
         """The parameters whose value is known."""
         return self.config.known
+
+
+def _key(names: Iterable[object], parts: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    return (*map(repr, names), *(json.dumps(dict(part), sort_keys=True) for part in parts))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from traceanalyzer.commands.tune.tile_config import ConfigValues
+from traceanalyzer.commands.tune.tile_config import ConfigValues, ShapeValues
 from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
 
@@ -15,10 +15,7 @@ class ImportedPoint(Part):
     kernel: Annotated[str | None, told("Name of the kernel.", null="not in the file")]
     m: Annotated[int | None, told("Rows.", null="unknown")]
     concurrency: Annotated[int | None, told("Requests (tokens) in the batch.", null="unknown")]
-    shape: Annotated[
-        dict[str, int | float | str | bool | None],
-        told("The rest of the problem (n, k, dtype, experts, top_k), as far as known."),
-    ]
+    shape: ShapeValues
     config: ConfigValues
     samples_ms: Annotated[list[float], told("Every sample.")]
     median_ms: Annotated[float | None, told("Their median.", null="no samples")]

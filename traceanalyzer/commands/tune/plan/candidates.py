@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from traceanalyzer.commands.tune.plan.row_counts import is_fused_moe
 from traceanalyzer.names import KernelName, parse
 from traceanalyzer.roofline import Roofline
 from traceanalyzer.roofline.rows import REDUNDANT_PARTS, strict_sum
@@ -155,6 +154,11 @@ def _with_shared_configurations(roof: Sequence[PlanCandidate]) -> list[PlanCandi
     return list(merged.values())
 
 
+def is_fused_moe(kernel: KernelName) -> bool:
+    """Whether a kernel is vLLM's (or SGLang's) fused_moe, whose one configuration serves gate_up and down alike."""
+    return kernel.scheme == "triton" and kernel.family == "moe_gemm"
+
+
 def _joined(first: PlanCandidate, other: PlanCandidate) -> PlanCandidate:
     def both(a: float | None, b: float | None) -> float | None:
         return None if a is None or b is None else a + b
@@ -208,7 +212,7 @@ def _closed(kernel: KernelName) -> str:
 
 
 def worth_listing(roof: Iterable[PlanCandidate], period_ns: float) -> list[PlanCandidate]:
-    """Return those that a reader may take for worth tuning: by what they could save, or products by their time."""
+    """Return those that look worth tuning: by what they could save, or as products that take long."""
     least = LEAST_WORTH * period_ns
 
     def listed(one: PlanCandidate) -> bool:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from traceanalyzer.commands.tune.plan.bench_of import PlannedBench, bench_of, executed_shape
+from traceanalyzer.commands.tune.plan.bench_of import PlannedBench, bench_of, executed_shape, flips, rows_to_tune
 from traceanalyzer.commands.tune.plan.candidates import PlanCandidate, ranked_kernels, worth_listing
 from traceanalyzer.commands.tune.plan.products import TuningLayout, with_products
 from traceanalyzer.commands.tune.plan.result import RowFlip
-from traceanalyzer.commands.tune.plan.row_counts import flips, rows_to_tune
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Architecture, candidates, expected_distinct
 from traceanalyzer.names import Dtypes
@@ -47,21 +46,21 @@ class PlannedTarget:
     Attributes:
         candidate: the kernel, its time and what a better tile saves.
         m: rows to tune: those seen, then both sides of flips.
-        flips: which of them are flips, and why.
+        m_flips: which of them are flips, and why.
         executed: (n, k) as the kernel runs them, padding included; None where the product is unknown.
         distinct: number of rows -> experts on this rank that are expected to get a token.
         dtypes: element types; from the name, else of the model's weights.
         compiled: what the Triton cache of the server says.
         num_warps: from the trace's launch, else from the cache; None where neither has it.
         tpot_share: saving over the time per output token; None unless every step gives each sequence one token.
-        bench: how it can be measured; None with ``no_bench``.
-        no_bench: why none of the tune commands measures it.
-        notes: what the figures are based on.
+        bench: how it can be measured; None with ``not_measurable``.
+        not_measurable: why none of the tune commands measures it.
+        basis: what the figures are based on.
     """
 
     candidate: PlanCandidate
     m: tuple[int, ...]
-    flips: tuple[RowFlip, ...]
+    m_flips: tuple[RowFlip, ...]
     executed: tuple[int, int] | None
     distinct: tuple[tuple[int, float], ...]
     dtypes: Dtypes
@@ -69,8 +68,8 @@ class PlannedTarget:
     num_warps: int | None
     tpot_share: float | None
     bench: PlannedBench | None
-    no_bench: str | None
-    notes: tuple[str, ...]
+    not_measurable: str | None
+    basis: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +213,7 @@ def _target(known: _Known, chosen: PlanCandidate) -> PlannedTarget:
     return PlannedTarget(
         candidate=chosen,
         m=rows,
-        flips=tuple(one for one in flip if product and one.m not in product.m),
+        m_flips=tuple(one for one in flip if product and one.m not in product.m),
         executed=executed,
         distinct=_distinct(rows, chosen, known),
         dtypes=dtypes,
@@ -222,8 +221,8 @@ def _target(known: _Known, chosen: PlanCandidate) -> PlannedTarget:
         num_warps=_num_warps(known.trace, known.kernels, chosen) or (cached.num_warps if cached else None),
         tpot_share=_tpot_share(known.roof, chosen),
         bench=bench,
-        no_bench=no_bench,
-        notes=(*known.notes, *padding, *_graph_note(known.kernels, chosen)),
+        not_measurable=no_bench,
+        basis=(*known.notes, *padding, *_graph_note(known.kernels, chosen)),
     )
 
 

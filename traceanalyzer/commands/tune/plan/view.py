@@ -73,7 +73,7 @@ def _target(target: PlannedTarget) -> TuningTarget:
         **{**_kernel(one), "tile": _tile(target)},
         m=list(target.m),
         m_seen=list(product.m) if product else [],
-        m_flips=list(target.flips),
+        m_flips=list(target.m_flips),
         experts=product.experts if product else None,
         top_k=product.top_k if product else None,
         distinct_experts=[ExpertsHit(m=m, experts=hit) for m, hit in target.distinct],
@@ -88,8 +88,8 @@ def _target(target: PlannedTarget) -> TuningTarget:
         worth_reachable_us_per_step=us(one.reachable_ns),
         worth_tpot_percent=None if target.tpot_share is None else target.tpot_share * 100,
         measurable=target.bench is not None,
-        not_measurable=target.no_bench,
-        basis=list(target.notes),
+        not_measurable=target.not_measurable,
+        basis=list(target.basis),
     )
 
 
@@ -151,10 +151,10 @@ def _lines(target: PlannedTarget) -> list[str]:
     spills = f", {cached.spills} registers spilled" if cached and cached.spills else ""
     lines.append(f"tile {_tile(target) or 'unknown'}, warps {warps}{spills}; {dtypes}")
     lines.append(f"tuned through {one.kernel.knob}")
-    lines += [target.no_bench] if target.no_bench else []
+    lines += [target.not_measurable] if target.not_measurable else []
     if target.bench and not target.bench.same_code:
         lines.append("tune run measures a kernel of this package that does the same work, not the one in the trace")
-    return [*lines, *target.notes]
+    return [*lines, *target.basis]
 
 
 def _product_lines(target: PlannedTarget) -> list[str]:
@@ -168,7 +168,7 @@ def _product_lines(target: PlannedTarget) -> list[str]:
     return [
         f"n = {product.n}, k = {product.k}{padded}{experts}",
         f"m = {', '.join(rows)}",
-        *(f"m = {flip.m}: {flip.why}" for flip in target.flips),
+        *(f"m = {flip.m}: {flip.why}" for flip in target.m_flips),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from traceanalyzer.commands.tune.tile_config import ConfigValues
+from traceanalyzer.commands.tune.tile_config import ConfigValues, ShapeValues
 from traceanalyzer.declare import Document, Part, told
 from traceanalyzer.problems import TraceWarning
 
@@ -33,10 +33,7 @@ class TunePolicyDocument(Document, tag="traceanalyzer/tune-policy/1"):
     command: ClassVar[str] = "tune policy"
 
     kernel: Annotated[str | None, told("What was tuned.", null="unknown")]
-    shape: Annotated[
-        dict[str, int | float | str | bool | None],
-        told("The rest of the problem (n, k, dtype, experts, top_k), as far as known."),
-    ]
+    shape: ShapeValues
     device: Annotated[dict[str, str | None], told("Name and target of the GPU, as far as known.")]
     versions: Annotated[dict[str, str], told("Versions of the software that decides the result.")]
     m_counts: Annotated[

@@ -43,7 +43,7 @@ class Screening:
     gpu_file: Path | None
 
     def device(self, target: Target | None, local: str | None = None) -> Device:
-        """Return the figures of the GPU: the one named, else the local one by its driver's name, else any of the target.
+        """Return the figures of the GPU named, else of the local one by its driver's name, else of any of the target.
 
         Raises:
             ValueError: there is none, it is of another architecture, or its figures are not known.

@@ -38,12 +38,12 @@ class TimeChange:
 
     Attributes:
         before_ns, after_ns: the means.
-        error_ns: half of the 95 % interval of their difference; None with too few steps.
+        half_interval_ns: half of the 95 % interval of their difference; None with too few steps.
     """
 
     before_ns: float
     after_ns: float
-    error_ns: float | None
+    half_interval_ns: float | None
 
     @property
     def delta_ns(self) -> float:
@@ -51,13 +51,18 @@ class TimeChange:
         return self.after_ns - self.before_ns
 
     @property
+    def change_percent(self) -> float | None:
+        """The difference over the mean before."""
+        return self.delta_ns / self.before_ns * 100 if self.before_ns else None
+
+    @property
     def verdict(self) -> StepVerdict:
         """``faster``, ``slower``, ``same`` (certainly within 1 %) or ``unclear``."""
-        if self.error_ns is None:
+        if self.half_interval_ns is None:
             return "unclear"
-        if abs(self.delta_ns) + self.error_ns < SAME * self.before_ns:
+        if abs(self.delta_ns) + self.half_interval_ns < SAME * self.before_ns:
             return "same"
-        if abs(self.delta_ns) <= self.error_ns:
+        if abs(self.delta_ns) <= self.half_interval_ns:
             return "unclear"
         return "faster" if self.delta_ns < 0 else "slower"
 
@@ -71,7 +76,7 @@ class TileOutcome:
         step: device time of a step.
         period: a step with the pause before it; None where no pause is known.
         tpot: whether ``period`` is the time of an output token: every step gives each sequence one.
-        changes: kernels that changed, the largest change first.
+        kernels: those that changed, the largest change first.
         tile: time of the kernels whose tile changed; None where none did.
         hidden: retunable kernels that take noticeably longer or shorter under the same name, which does not hold the
             tile: a configuration may be the reason.
@@ -87,7 +92,7 @@ class TileOutcome:
     step: TimeChange
     period: TimeChange | None
     tpot: bool
-    changes: tuple[RetunedKernel, ...]
+    kernels: tuple[RetunedKernel, ...]
     tile: TimeChange | None
     hidden: tuple[RetunedKernel, ...]
     attribution: Attribution
@@ -124,7 +129,7 @@ def outcome(before: Trace, after: Trace, phase: str | None = None) -> TileOutcom
         step=step,
         period=_measured(*periods) if whole else None,
         tpot=all(_one_token_each(own) for own in steps),
-        changes=tuple(changes),
+        kernels=tuple(changes),
         tile=tile,
         hidden=hidden,
         attribution=_attribution(step, tile) if tile else _without_tile(step, hidden),
@@ -143,7 +148,7 @@ def _without_tile(step: TimeChange, hidden: Sequence[RetunedKernel]) -> Attribut
 
 
 def _attribution(step: TimeChange, tile: TimeChange) -> Attribution:
-    if step.error_ns is None or step.verdict in ("same", "unclear"):
+    if step.half_interval_ns is None or step.verdict in ("same", "unclear"):
         return "unclear"
     if tile.delta_ns * step.delta_ns <= 0:
         return "other"

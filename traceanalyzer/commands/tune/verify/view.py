@@ -10,7 +10,6 @@ from rich.text import Text
 from traceanalyzer.commands.tune.measure.result import NO_MEASUREMENT
 from traceanalyzer.commands.tune.verify.outcome import TileOutcome, TimeChange
 from traceanalyzer.commands.tune.verify.result import (
-    ChangedTime,
     ComparedSteps,
     TpotAtLoad,
     TpotChange,
@@ -24,7 +23,7 @@ from traceanalyzer.names import short_name
 from traceanalyzer.serving import ServingComparison
 from traceanalyzer.serving.comparison import document as serving_document
 from traceanalyzer.show.terminal import table
-from traceanalyzer.wording import duration, duration_us, signed, signed_us, us, visible
+from traceanalyzer.wording import duration, duration_us, signed, signed_us, visible
 
 NAME_WIDTH = 60
 """Characters of a kernel's name, beside four columns in a width of 100."""
@@ -71,40 +70,20 @@ def render(document: TuneVerifyDocument, width: int) -> Group:
 
 def outcome_document(outcome: TileOutcome | None, serving: ServingComparison | None) -> TuneOutcomeDocument:
     """Return the JSON document of ``tune verify`` without a kernel: of two traces, two serving results, or both."""
+    traces = None
+    if outcome:
+        steps = rows_of(ComparedSteps, outcome.compared.matched)
+        traces = part_of(TraceOutcome, outcome, message=VERDICTS[outcome.attribution], steps=steps)
     return TuneOutcomeDocument(
-        traces=_traces(outcome) if outcome else None,
+        traces=traces,
         serving=serving_document(serving, {}) if serving else None,
         tpot=_tpot(outcome, serving),
     )
 
 
-def _traces(outcome: TileOutcome) -> TraceOutcome:
-    return part_of(
-        TraceOutcome,
-        outcome,
-        message=VERDICTS[outcome.attribution],
-        step=_changed(outcome.step),
-        tile=_changed(outcome.tile) if outcome.tile else None,
-        rest_us=us(outcome.rest_ns),
-        period=_changed(outcome.period) if outcome.period else None,
-        kernels=list(outcome.changes),
-        steps=rows_of(ComparedSteps, outcome.compared.matched),
-    )
-
-
-def _changed(one: TimeChange) -> ChangedTime:
-    return part_of(
-        ChangedTime, one, delta_us=us(one.delta_ns), change_percent=_change(one), half_interval_us=us(one.error_ns)
-    )
-
-
-def _change(one: TimeChange) -> float | None:
-    return one.delta_ns / one.before_ns * 100 if one.before_ns else None
-
-
 def _tpot(outcome: TileOutcome | None, serving: ServingComparison | None) -> TpotChange:
     """Change of TPOT in percent by the traces, and as the benchmark measured it at every load."""
-    traced = _change(outcome.period) if outcome and outcome.tpot and outcome.period else None
+    traced = outcome.period.change_percent if outcome and outcome.tpot and outcome.period else None
     rows = [change for change in serving.changes if change.metric == TPOT] if serving else []
     return TpotChange(traces_change_percent=traced, serving=[part_of(TpotAtLoad, row) for row in rows])
 
@@ -141,17 +120,16 @@ def _render_traces(outcome: TileOutcome, width: int) -> list[Any]:
             duration_us(one.after_us),
             signed_us(one.delta_us),
         )
-        for one in (*outcome.changes, *outcome.hidden)[:MOST_ROWS]
+        for one in (*outcome.kernels, *outcome.hidden)[:MOST_ROWS]
     ]
     if rows:
         columns = ("kernel", "role", "before", "after", "change")
         parts += [Text(), table(columns, rows, name_column=0, width=width)]
-    told = [one for one in outcome.changes if one.tile][:MOST_ROWS]
+    told = [one for one in outcome.kernels if one.tile][:MOST_ROWS]
     return [*parts, *(Text(visible(f"  {one.role}: {one.what}")) for one in told)]
 
 
 def _line(what: str, one: TimeChange) -> str:
-    change = _change(one)
-    share = "" if change is None else f", {change:+.1f} %"
-    noise = "" if one.error_ns is None else f" ± {duration(one.error_ns)}"
+    share = "" if one.change_percent is None else f", {one.change_percent:+.1f} %"
+    noise = "" if one.half_interval_ns is None else f" ± {duration(one.half_interval_ns)}"
     return f"{what} {duration(one.before_ns)} -> {duration(one.after_ns)} ({signed(one.delta_ns)}{noise}{share})"
