@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +12,7 @@ from traceanalyzer.commands.tune.plan.bench_of import PlannedBench, bench_of, ex
 from traceanalyzer.commands.tune.plan.candidates import PlanCandidate, ranked_kernels, worth_listing
 from traceanalyzer.commands.tune.plan.products import TuningLayout, with_products
 from traceanalyzer.commands.tune.plan.result import RowFlip
+from traceanalyzer.findings import DOUBTFUL_NAMES
 from traceanalyzer.hardware import Gpu
 from traceanalyzer.model import Architecture, candidates, expected_distinct
 from traceanalyzer.names import Dtypes
@@ -113,6 +114,8 @@ def plan(trace: Trace, request: Request | None = None, cache: Path | None = None
     launched = segment(trace).events.select("index", "graph", "thread_block")
     kernels = products.join(launched, on="index", how="left", maintain_order="left")
     ranked = ranked_kernels(roof, kernels)
+    if trace.names_doubtful:
+        ranked = [replace(one, reason=DOUBTFUL_NAMES) for one in ranked]
     open_ = [one for one in ranked if one.reason is None]
     refused = tuple(one for one in worth_listing(ranked, roof.period_ns) if one.reason is not None)
     reason = _no_target(trace, roof, open_, refused)
