@@ -118,7 +118,7 @@ def test_export_refuses_what_the_kernels_cannot_be_told(tmp_path: Path) -> None:
     assert "+        constraints.update(block_m=32, block_k=128, split_k=1)" in kept.stdout
     assert run(*arguments).exit_code == 2
     without_rows = run("export", "patch", SEED, "--triton-kernels", tmp_path, "--vendor", "amd")
-    assert "give --top-k" in without_rows.stderr
+    assert "pass --top-k" in without_rows.stderr
     plugin = run("export", "plugin", SEED, "--top-k", 4, "--vendor", "nvidia", "--output", tmp_path / "plugin")
     assert plugin.exit_code == 1
     assert not (tmp_path / "plugin").exists()

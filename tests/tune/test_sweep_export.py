@@ -113,7 +113,7 @@ def test_the_files_name_is_what_vllm_looks_for(authors: Policy) -> None:
     assert str(named) == text
     assert parse_file_name(text) == named
     assert device_in_name("NVIDIA H200 NVL") == "NVIDIA_H200"
-    with pytest.raises(TraceError, match="give --dtype"):
+    with pytest.raises(TraceError, match="pass --dtype"):
         file_name(replace(policy, shape={**policy.shape, "dtype": "fp8"}), device=device)
     with pytest.raises(TraceError, match="--device-name"):
         file_name(policy)

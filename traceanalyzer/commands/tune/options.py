@@ -92,7 +92,7 @@ where_option = click.option(
 
 policy_options = _all(
     click.option("--top-k", type=click.IntRange(min=1),
-                 help="Experts per token: m = concurrency x top-k, where the file says no m."),
+                 help="Experts per token: m = concurrency x top-k, if the file has no m."),
     click.option("--max-regret", type=FiniteRange(min=0), default=DEFAULT_MAX_REGRET, show_default=True,
                  help="Share by which a rule may be slower than the fastest configuration at each m."),
     where_option,

@@ -103,7 +103,7 @@ def device_of(target: Target | None = None, gpu: Gpu | str | None = None) -> Dev
         given = find_gpu(gpu) if isinstance(gpu, str) else gpu
         own = find_target(given.target) if given.target else target
         if own is None:
-            raise ValueError(f"the architecture of {given.name} is not known: its key target, or --target, says it")
+            raise ValueError(f"the architecture of {given.name} is not known: set target in its file, or pass --target")
         if target is not None and own != target:
             raise ValueError(f"{given.name} is {own.name}, not {target.name}")
         return _device(given, own)

@@ -44,7 +44,7 @@ def _export_options(*, in_rows: bool) -> Callable[[Callable[..., None]], Callabl
             policy, warnings = chosen_policy(sweep, top_k, max_regret, where)
             show_warnings(warnings)
             if in_rows and policy.rows != "rows":
-                reason = "says the concurrency only, and triton_kernels' m is concurrency x top-k; give --top-k"
+                reason = "has the concurrency only, and triton_kernels' m is concurrency x top-k; pass --top-k"
                 raise TraceError(policy.source, reason)
             if top_k is not None:
                 policy = replace(policy, shape={**policy.shape, "top_k": top_k})
@@ -62,7 +62,7 @@ def _export_options(*, in_rows: bool) -> Callable[[Callable[..., None]], Callabl
 
 
 _vendor_option = click.option(
-    "--vendor", type=click.Choice(("amd", "nvidia")), help="Vendor of the GPU, where the sweep does not say."
+    "--vendor", type=click.Choice(("amd", "nvidia")), help="Vendor of the GPU, if the sweep does not record it."
 )
 
 
@@ -74,7 +74,7 @@ def export() -> None:
 @export.command("vllm-moe")
 @_export_options(in_rows=False)
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path),
-              help="Folder, to be named in VLLM_TUNED_CONFIG_FOLDER.")  # fmt: skip
+              help="Folder for VLLM_TUNED_CONFIG_FOLDER.")  # fmt: skip
 @click.option("--experts", type=click.IntRange(min=1), help="Experts on one rank.")
 @click.option("--n", "n", type=click.IntRange(min=1), help="The experts' intermediate size on one rank.")
 @click.option("--device-name", help="Name of the GPU as torch.cuda.get_device_name() returns it.")
@@ -82,7 +82,7 @@ def export() -> None:
 @click.option("--block-shape", metavar="N,K", help="Block of block-wise scales, such as 128,128.")
 @click.option("--triton-version", help="Version of Triton that the configurations were measured with.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=NUMBER",
-              help="Value of a parameter that the sweep does not say; repeatable.")  # fmt: skip
+              help="Value of a parameter that the sweep does not record; repeatable.")  # fmt: skip
 def vllm_moe(
     policy: Policy, as_json: bool, output: Path, experts: int | None, n: int | None, device_name: str | None,
     dtype: str | None, block_shape: str | None, triton_version: str | None, sets: Sequence[str],
@@ -112,10 +112,10 @@ def patch(policy: Policy, as_json: bool, installed: Path | None, output: Path | 
     Its version is read from the file that is patched; a parameter that this version has no constraint for is an error.
     """
     if installed is None:
-        raise click.UsageError("give the triton_kernels to patch with --triton-kernels (a file or a folder)")
+        raise click.UsageError("pass the triton_kernels to patch as --triton-kernels (a file or a folder)")
     known = vendor or vendor_of(policy.device)
     if known is None:
-        raise click.UsageError("the sweep does not say whose GPU it is for; give --vendor")
+        raise click.UsageError("the sweep does not record the GPU's vendor; pass --vendor")
     path = find_opt_flags(installed)
     text = make_patch(policy, _read(path), known, path.resolve().as_posix())
     if output is not None:

@@ -50,7 +50,7 @@ def file_name(
     device = device or policy.device.get("name")
     for what, value in (("--experts", experts), ("--n", n), ("--device-name", device)):
         if not value:
-            raise TraceError("tune export vllm-moe", f"{what} is needed: the sweep does not say it")
+            raise TraceError("tune export vllm-moe", f"{what} is needed: the sweep does not record it")
     assert experts is not None
     assert n is not None
     sides = block_shape or _sides(policy.shape.get("block_shape"))
@@ -73,7 +73,7 @@ def _dtype_in_name(dtype: Value) -> str | None:
         return None
     if _QUANTISED.fullmatch(str(dtype)):
         return str(dtype)
-    raise TraceError("tune export vllm-moe", f"vLLM names quantised types such as fp8_w8a8, not {dtype}; give --dtype")
+    raise TraceError("tune export vllm-moe", f"vLLM names quantised types such as fp8_w8a8, not {dtype}; pass --dtype")
 
 
 def device_in_name(device: str) -> str:
@@ -99,11 +99,11 @@ def moe_document(
     where = "tune export vllm-moe"
     version = triton_version or policy.versions.get("triton")
     if not version:
-        raise TraceError(where, "the sweep does not say its Triton version; give --triton-version")
+        raise TraceError(where, "the sweep does not record its Triton version; pass --triton-version")
     divisor = 1 if policy.rows == "requests" else whole(policy.shape.get("top_k"))
     if not divisor:
         raise TraceError(
-            where, "vLLM counts tokens, the sweep rows (tokens x top-k), and top-k is unknown; give --top-k"
+            where, "vLLM counts tokens, the sweep rows (tokens x top-k), and top-k is unknown; pass --top-k"
         )
     configs = {}
     for tokens in _tokens(policy, divisor):
@@ -126,9 +126,7 @@ def _vllm_config(config: TileConfig) -> dict[str, Value]:
     missing = [key for key in REQUIRED if config.get(key) is None]
     if missing:
         sets = " ".join(f"--set {key}=.." for key in missing)
-        raise TraceError(
-            where, f"vLLM needs {', '.join(missing)}, which the sweep does not say; measure them, or: {sets}"
-        )
+        raise TraceError(where, f"vLLM needs {', '.join(missing)}, which the sweep lacks; measure them, or pass {sets}")
     unknown = sorted(key for key in config if key not in VLLM)
     if unknown:
         raise TraceError(where, f"vLLM's fused_moe has no parameter {', '.join(unknown)}")

@@ -16,8 +16,8 @@ from traceanalyzer.declare import part_of
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--top-k", type=click.IntRange(min=1), help="Experts per token, where the file has only the concurrency.")
-@click.option("--format", "format_name", help="What the file is, where it cannot be recognised.")
+@click.option("--top-k", type=click.IntRange(min=1), help="Experts per token, if the file has only the concurrency.")
+@click.option("--format", "format_name", help="Format of the file, if it is not recognised.")
 @limit_option(20)
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the points as a sweep file."

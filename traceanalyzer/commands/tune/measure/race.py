@@ -88,29 +88,26 @@ def results(
         elif config not in standing or best is None:
             decided.append(MeasuredTile(verdict="unmeasured", **facts))
         else:
-            verdict = _verdict(standing[config], standing[best], config == best, config in dropped)
-            decided.append(MeasuredTile(verdict=verdict, **facts, **_times(standing[config], standing[best])))
+            verdict, times = _against(standing[config], standing[best])
+            if config == best or config in dropped:
+                verdict = "best" if config == best else "dropped"
+            decided.append(MeasuredTile(verdict=verdict, **facts, **times))
     return tuple(sorted(decided, key=_place))
 
 
-def _verdict(rounds: Rounds, best: Rounds, is_best: bool, is_dropped: bool) -> TileVerdict:
-    if is_best or is_dropped:
-        return "best" if is_best else "dropped"
-    ratio = round_ratio(rounds, best)
-    if ratio is None or len(set(rounds) & set(best)) < FEWEST_ROUNDS:
-        return "unclear"
-    return "slower" if ratio.low > 1 else "tie"
-
-
-def _times(rounds: Rounds, best: Rounds) -> dict[str, Any]:
+def _against(rounds: Rounds, best: Rounds) -> tuple[TileVerdict, dict[str, Any]]:
+    """Return how a candidate compares with the best, and its times."""
     middle = median_interval([sample for samples in rounds.values() for sample in samples])
     ratio = round_ratio(rounds, best)
-    return {
+    times = {
         "median_ms": middle.value,
         "interval_ms": middle.ends,
         "ratio_to_best": ratio.value if ratio else None,
         "ratio_interval": ratio.ends if ratio else None,
     }
+    if ratio is None or len(set(rounds) & set(best)) < FEWEST_ROUNDS:
+        return "unclear", times
+    return "slower" if ratio.low > 1 else "tie", times
 
 
 def round_ratio(rounds: Rounds, base: Rounds, confidence: float = CONFIDENCE) -> Interval | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from traceanalyzer.declare import Part, told
+from traceanalyzer.declare import Part, plain, told
 from traceanalyzer.kernels.problem import Config, Problem
 
 TileVerdict = Literal["best", "tie", "slower", "dropped", "unclear", "failed", "unmeasured"]
@@ -30,7 +30,7 @@ class TunedProblem(Part):
     @property
     def label(self) -> str:
         """The product in words."""
-        return Problem(self.m, self.n, self.k, self.dtype, self.experts, self.top_k).label
+        return Problem.from_dict(plain(self)).label
 
 
 class Tile(Part):

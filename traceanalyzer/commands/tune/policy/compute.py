@@ -129,9 +129,7 @@ def _with_rows(sweep: Sweep) -> tuple[list[SweepPoint], str, tuple[TraceWarning,
     with_m = [point for point in tried if point.m is not None]
     if with_m:
         left_out = len(tried) - len(with_m)
-        told = TraceWarning(
-            "m_unknown", f"{left_out} points do not say their m and were left out", sweep.source, left_out
-        )
+        told = TraceWarning("m_unknown", f"{left_out} points have no m and were left out", sweep.source, left_out)
         return with_m, "rows", (told,) if left_out else ()
     by_requests = [replace(point, m=point.concurrency) for point in tried if point.concurrency is not None]
     if by_requests:
@@ -149,7 +147,7 @@ def _tried(sweep: Sweep) -> list[SweepPoint]:
     """
     tried = [point for point in sweep.points if point.measured and (point.rounds or point.reason)]
     if not tried and any(point.rounds for point in sweep.points):
-        raise TraceError(sweep.source, "was made without a GPU (interpreter): its times say nothing")
+        raise TraceError(sweep.source, "was made without a GPU (interpreter): its times mean nothing")
     return tried
 
 
