@@ -20,8 +20,7 @@ from traceanalyzer.commands.tune.verify.result import (
 )
 from traceanalyzer.declare import part_of, rows_of
 from traceanalyzer.names import short_name
-from traceanalyzer.serving import ServingComparison
-from traceanalyzer.serving.comparison import document as serving_document
+from traceanalyzer.serving.result import ServingDocument
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import duration, duration_us, signed, signed_us, visible
 
@@ -68,7 +67,7 @@ def render(document: TuneVerifyDocument, width: int) -> Group:
     return Group(*parts)
 
 
-def outcome_document(outcome: TileOutcome | None, serving: ServingComparison | None) -> TuneOutcomeDocument:
+def outcome_document(outcome: TileOutcome | None, serving: ServingDocument | None) -> TuneOutcomeDocument:
     """Return the JSON document of ``tune verify`` without a kernel: of two traces, two serving results, or both."""
     traces = None
     if outcome:
@@ -76,15 +75,15 @@ def outcome_document(outcome: TileOutcome | None, serving: ServingComparison | N
         traces = part_of(TraceOutcome, outcome, message=VERDICTS[outcome.attribution], steps=steps)
     return TuneOutcomeDocument(
         traces=traces,
-        serving=serving_document(serving, {}) if serving else None,
+        serving=serving,
         tpot=_tpot(outcome, serving),
     )
 
 
-def _tpot(outcome: TileOutcome | None, serving: ServingComparison | None) -> TpotChange:
+def _tpot(outcome: TileOutcome | None, serving: ServingDocument | None) -> TpotChange:
     """Change of TPOT in percent by the traces, and as the benchmark measured it at every load."""
     traced = outcome.period.change_percent if outcome and outcome.tpot and outcome.period else None
-    rows = [change for change in serving.changes if change.metric == TPOT] if serving else []
+    rows = [change for change in serving.metrics if change.metric == TPOT] if serving else []
     return TpotChange(traces_change_percent=traced, serving=[part_of(TpotAtLoad, row) for row in rows])
 
 
@@ -94,14 +93,14 @@ def _ratio(one: VerifiedProblem) -> str:
     return f"{one.ratio:.3f}x ({one.ratio_interval[0]:.3f}-{one.ratio_interval[1]:.3f})"
 
 
-def render_outcome(outcome: TileOutcome | None, serving: ServingComparison | None, width: int) -> Group:
+def render_outcome(outcome: TileOutcome | None, serving: ServingDocument | None, width: int) -> Group:
     """Return what changed between two traces, two serving results, or both."""
     parts: list[Any] = _render_traces(outcome, width) if outcome else []
     if serving:
         from traceanalyzer.commands.serving.view import render_comparison
 
         parts += [Text()] if parts else []
-        parts += [Text("Serving", style="bold"), render_comparison(serving, {}, width)]
+        parts += [Text("Serving", style="bold"), render_comparison(serving, width)]
     return Group(*parts)
 
 
