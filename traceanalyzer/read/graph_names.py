@@ -53,6 +53,10 @@ SPREAD = 0.5
 """Standard deviation of the logarithms of duration from which on names are expected to explain them. Chosen, not
 fitted: below, all kernels last about as long and the order is not seen."""
 
+CLEARLY_WORSE = 4.0
+"""How many times the deviations within names must grow by re-pairing for a launch to be called sound at once. Chosen,
+not fitted: in sound launches they grow a hundredfold, in mixed-up ones they shrink."""
+
 FITS, REPAIR, DOUBT = range(3)
 
 IntArray = npt.NDArray[np.int64]
@@ -134,15 +138,37 @@ def _out_of_order(store: Store) -> Iterator[_Launch]:
     )
     if events.is_empty():
         return
-    columns = [events[name].to_numpy() for name in ("index", "start_ns", "dur_ns")]
+    index, start, dur = (events[name].to_numpy() for name in ("index", "start_ns", "dur_ns"))
     names = events["name"].cast(pl.Categorical).to_physical().fill_null(0).to_numpy().astype(np.int64)
     new = events.select(pl.struct("correlation", "device").rle_id()).to_series().to_numpy()
     bounds = np.concatenate(([0], np.flatnonzero(np.diff(new)) + 1, [len(events)]))
-    goes_back = np.flatnonzero((np.diff(columns[1]) < 0) & (np.diff(new) == 0))
-    for number in np.unique(np.searchsorted(bounds, goes_back, side="right") - 1).tolist():
+    goes_back = np.flatnonzero((np.diff(start) < 0) & (np.diff(new) == 0))
+    suspects = np.unique(np.searchsorted(bounds, goes_back, side="right") - 1)
+    if not len(suspects):
+        return
+    log_dur = np.log(dur.astype(np.float64))
+    by_start = np.lexsort((start, new))
+    for number in suspects[_unsound(names, log_dur, log_dur[by_start], bounds)[suspects]].tolist():
         at = slice(bounds[number], bounds[number + 1])
-        index, start, dur = (column[at] for column in columns)
-        yield _Launch(index, names[at], np.log(dur.astype(np.float64)), np.argsort(start, kind="stable"))
+        yield _Launch(index[at], names[at], log_dur[at], by_start[at] - bounds[number])
+
+
+def _unsound(names: IntArray, raw: FloatArray, paired: FloatArray, bounds: IntArray) -> npt.NDArray[np.bool_]:
+    """Say for each launch whether it needs a closer look: re-pairing does not make its names clearly worse.
+
+    One pass over all kernels, as the launches of a file that keeps no order are all out of order.
+
+    Args:
+        names, raw, paired: name, and logarithm of duration as recorded and re-paired, of each kernel [kernels].
+        bounds: where each launch begins, and the end [launches + 1].
+    """
+    counts = np.bincount(names)
+    squares = []
+    for log_dur in (raw, paired):
+        mean = np.bincount(names, log_dur) / np.maximum(counts, 1)
+        squares.append(np.add.reduceat((log_dur - mean[names]) ** 2, bounds[:-1]))
+    unsound: npt.NDArray[np.bool_] = squares[1] < CLEARLY_WORSE * squares[0]
+    return unsound
 
 
 def _judge(launches: list[_Launch], *, rocm: bool) -> list[int]:
