@@ -147,6 +147,23 @@ def test_launches_without_kernels_are_said_and_host_ops_do_not_stand_in(tmp_path
     assert ta.hotspots(trace).rows.is_empty()
 
 
+def test_hardware_counters_and_captures_are_named_as_what_took_the_place_of_kernels(read_one: ReadOne) -> None:
+    launch = event("cuda_runtime", 10, name="cudaLaunchKernel", pid=9, tid=9)
+    counters = read_one(of(launch, event("cuda_profiler_range", 20, name="some_kernel")))
+    assert "1 range of hardware counters" in message(counters, "kernels_not_recorded")
+    capture = read_one(of(event("cuda_runtime", 5, name="cudaStreamBeginCapture", pid=9, tid=9), launch))
+    assert "--capture" in message(capture, "kernels_not_recorded")
+
+
+def test_events_without_a_category_of_an_accelerators_process_are_named(read_one: ReadOne) -> None:
+    """As Ascend's profiler writes them."""
+    process = {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "Ascend Hardware"}}
+    work = {"ph": "X", "name": "MatMulV2", "pid": 2, "tid": 7, "ts": 10, "dur": 5, "args": {"Stream Id": 7}}
+    store = read_one(of(process, work, event("cpu_op", 1, name="aten::mm", pid=9, tid=9)))
+    assert codes(store) == {"accelerator_events": 1}
+    assert "Ascend Hardware" in message(store, "accelerator_events")
+
+
 def test_kernels_that_share_a_correlation_of_zero_are_not_one_launchs(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text(of(*(event("kernel", 10 * i, args={"correlation": 0}) for i in range(1, 20))))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -25,6 +26,12 @@ ON_HOST = frozenset(
 )
 """What an accelerator's categories may hold besides work on it, by what follows the prefix. Source: ActivityType of
 Kineto."""
+
+COUNTER_CATEGORIES = ("cuda_profiler_range", "xpu_scope_profiler")
+"""Categories of Kineto whose events are hardware counters of a stretch of time."""
+
+ACCELERATOR_PROCESS = re.compile(r"(?i)\b(ascend hardware|npu|hpu|xpu|mtia|mlu)\b")
+"""Process names of accelerators, for profilers that give events no category (Ascend's trace_view.json)."""
 
 LAUNCHES_WORK = r"(?i)launch.*kernel|graphlaunch|kernellaunch|enqueuekernel|modulelaunch|launchcooperative"
 """Names of host calls that start kernels, of CUDA, HIP, Level Zero and SYCL."""
@@ -49,9 +56,9 @@ def adopt_accelerators(store: Store) -> list[TraceWarning]:
     return [_unread({cat: categories[cat] for cat in unread})] if unread else []
 
 
-def _unread(counts: dict[str, int]) -> TraceWarning:
+def _unread(counts: Mapping[str, int], of: str = "category") -> TraceWarning:
     total = sum(counts.values())
-    named = ", ".join(f"{count:,} of category {cat}" for cat, count in counts.items())
+    named = ", ".join(f"{count:,} of {of} {name}" for name, count in counts.items())
     message = (
         f"{plural(total, 'event')} of another accelerator ({named}) {'is' if total == 1 else 'are'} not read as "
         "kernels: the link to a launch, the stream or the duration is missing. Host operations do not stand in for them"
@@ -185,12 +192,15 @@ def _number(label: str | None) -> int | None:
     return None if digits is None else int(digits)
 
 
-def unseen_work(store: Store, warnings: Iterable[TraceWarning]) -> Iterator[TraceWarning]:
+def unseen_work(
+    store: Store, warnings: Iterable[TraceWarning], process_names: Mapping[str, str]
+) -> Iterator[TraceWarning]:
     """Say why no kernel is there to be analysed, or how many of no duration are left out.
 
     Args:
         store: the trace, its device events in place.
         warnings: what was said about it already.
+        process_names: label of each process, by pid.
     """
     zero = _zero_kernels(store)
     if zero:
@@ -199,21 +209,46 @@ def unseen_work(store: Store, warnings: Iterable[TraceWarning]) -> Iterator[Trac
             "profiler's clock, their time is unknown"
         )
         yield TraceWarning("zero_duration", message, count=zero)
-    if store.files("device"):
+    if store.files("device") or any(warning.code == "accelerator_events" for warning in warnings):
         return
-    launches = _launches(store)
-    if launches:
-        message = (
-            f"{plural(launches, 'kernel launch')} recorded, but none of the kernels: the profiler "
-            "did not get the GPU's activity (a graph capture, hardware counters, or another profiler at work). Host "
-            "operations do not stand in for them"
-        )
+    unnamed = _on_accelerators(store, process_names)
+    launches = _count_calls(store, LAUNCHES_WORK)
+    if unnamed:
+        yield _unread(unnamed, of="process")
+    elif launches:
+        message = f"{plural(launches, 'kernel launch')} recorded, but none of the kernels: {_why_no_kernels(store)}"
         yield TraceWarning("kernels_not_recorded", message, count=launches)
-    elif not any(warning.code == "accelerator_events" for warning in warnings):
+    else:
         yield TraceWarning(
             "cpu_only",
             "no GPU kernels in this trace (CPU only): record CUDA/GPU activity (ProfilerActivity.CUDA) to see them",
         )
+
+
+def _why_no_kernels(store: Store) -> str:
+    counters = sum(count for cat, count in _counts(store.files("other")).items() if cat in COUNTER_CATEGORIES)
+    if _count_calls(store, "(?i)StreamBeginCapture"):
+        return "they went into a graph capture and did not run. Pass the file as --capture beside the trace of a run"
+    if counters:
+        return (
+            f"{plural(counters, 'range')} of hardware counters took their place. Record without counters to see them; "
+            "host operations do not stand in for them"
+        )
+    return (
+        "the profiler did not get the GPU's activity (another profiler at work, no permission). Host operations do not "
+        "stand in for them"
+    )
+
+
+def _on_accelerators(store: Store, process_names: Mapping[str, str]) -> dict[str, int]:
+    """Return the events without a category of processes that are named after an accelerator, by that name."""
+    pids = {pid: name for pid, name in process_names.items() if ACCELERATOR_PROCESS.search(name)}
+    files = store.files("other")
+    if not pids or not files:
+        return {}
+    own = events_in(files).filter(pl.col("cat").is_null(), pl.col("dur_ns") > 0)
+    counted = own.group_by(pl.col("pid").cast(pl.String)).len().collect()
+    return {pids[pid]: int(count) for pid, count in counted.sort("pid").iter_rows() if pid in pids}
 
 
 def _zero_kernels(store: Store) -> int:
@@ -223,6 +258,7 @@ def _zero_kernels(store: Store) -> int:
     return int(store.scan(DEVICE_CATEGORIES).select(zero.sum()).collect(engine="streaming").item() or 0)
 
 
-def _launches(store: Store) -> int:
-    names = store.scan(LAUNCH_CATEGORIES).select(pl.col("name").cast(pl.String).str.contains(LAUNCHES_WORK).sum())
+def _count_calls(store: Store, pattern: str) -> int:
+    """Count the host calls whose name matches."""
+    names = store.scan(LAUNCH_CATEGORIES).select(pl.col("name").cast(pl.String).str.contains(pattern).sum())
     return int(names.collect().item() or 0)

@@ -77,7 +77,8 @@ def finish(reading: Reading, source: TraceSource, compression: Sequence[TraceWar
     warnings += _drop_strays(store)
     warnings += repair_names(store, rocm=any(key.startswith(("roctracer", "hip_")) for key in reading.document.root))
     warnings += _clip(store)
-    warnings += unseen_work(store, warnings)
+    names = {pid: name for report in reports for pid, name in report.process_names.items()}
+    warnings += unseen_work(store, warnings, names)
     events = sum(report.events for report in reports)
     warnings += reading_warnings(reports, events, cut_at=_cut_at(reading))
     damaged = any(w.code in DAMAGE for w in warnings)
