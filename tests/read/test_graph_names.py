@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import traceanalyzer as ta
+from synthetic import generate, write
+from synthetic.random_specs import random_model
 from tests.support.places import REPORTS, SHARED
 from traceanalyzer.commands.hotspots.advice import advice
 from traceanalyzer.commands.tune.plan.compute import plan
@@ -114,6 +116,27 @@ def test_a_shift_that_leaves_either_pairing_sound_is_doubted_on_rocm_only(tmp_pa
     shifted = mixed_up(rows, [*range(3, len(rows)), 0, 1, 2])
     assert codes(opened(tmp_path, shifted)) == {"doubtful_names"}
     assert codes(opened(tmp_path, shifted, rocm=False)) == set()
+
+
+def test_a_launch_that_a_tool_sorted_afterwards_is_doubted(tmp_path: Path) -> None:
+    """The order of the program is lost with the order of the file: durations repeat, names do not."""
+    rows = kernels()
+    mixed = sorted(mixed_up(rows, runs(len(rows), 3)), key=lambda row: row[1])
+    assert codes(opened(tmp_path, mixed)) == {"doubtful_names"}
+
+
+def test_a_launch_of_one_name_is_sound(tmp_path: Path) -> None:
+    """Equal names say nothing of durations, and need not."""
+    assert codes(opened(tmp_path, [("gemm", start, dur) for _, start, dur in kernels()])) == set()
+
+
+@pytest.mark.parametrize("seed", [32, 45, 137, 185, 236])
+def test_generated_launches_of_several_streams_are_sound(tmp_path: Path, seed: int) -> None:
+    """Their kernels stand in the file stream by stream; few of them repeat."""
+    path = write(generate(random_model(random.Random(seed)), seed=seed), tmp_path / "trace.json")
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "roctracer_version": 4.1}))
+    assert codes(ta.open_trace(path)) == set()
 
 
 def test_nothing_is_advised_by_name_where_names_are_in_doubt(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def idle(trace: Trace) -> Idle:
     are listed up to the first such launch.
     """
     cut = segment(trace)
-    if trace.cpu_only:
+    if trace.cpu_only or trace.device_events.is_empty():
         warning = TraceWarning("idle_unknown", "no GPU work was recorded, so idle time is unknown")
         gaps, host, totals = (pl.DataFrame(schema=frame_schema(part)) for part in (IdleGap, IdleHost, IdleDevice))
         return Idle(gaps, host, totals, (warning,))
