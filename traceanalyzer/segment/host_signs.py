@@ -92,10 +92,15 @@ def read_host_events(trace: Trace) -> HostEvents:
     cached = frames.filter(name.str.contains(_KEEPS_CACHE)).select(
         end.alias("end_ns"), thread.alias("thread"), pl.lit(_CACHE, dtype=pl.Int64).alias("kind"), *plain
     )
+    # Names are few and events many: names are matched once each.
+    cpu_ops = trace.events.filter(category == "cpu_op")
+    distinct = cpu_ops.select(name.alias("name")).unique().collect()["name"]
+    telling = distinct.filter(distinct.str.contains(f"{_SHAPED}|{_CACHED}|{_SAMPLED}"))
     ops = (
-        trace.events.filter(category == "cpu_op")
-        .select(end.alias("end_ns"), thread.alias("thread"), name.alias("name"), pl.col("input_dims").cast(pl.String))
-        .filter(pl.col("name").str.contains(f"{_SHAPED}|{_CACHED}|{_SAMPLED}"))
+        cpu_ops.select(
+            end.alias("end_ns"), thread.alias("thread"), name.alias("name"), pl.col("input_dims").cast(pl.String)
+        )
+        .filter(pl.col("name").is_in(telling.implode()))
         .head(_MOST_OPS)
     )
     table = ops.select("name", "input_dims").unique().collect()

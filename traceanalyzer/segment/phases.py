@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,13 +42,18 @@ class PhaseView:
         events: the device's events.
         tokens: the token of each.
         vocabulary: what the tokens are.
-        host: what the host tells.
+        read_host: returns what the host tells; called only where a phase is unknown.
     """
 
     events: pl.DataFrame
     tokens: IntArray
     vocabulary: KernelVocabulary
-    host: HostEvents
+    read_host: Callable[[], HostEvents]
+
+    @property
+    def host(self) -> HostEvents:
+        """What the host tells."""
+        return self.read_host()
 
 
 def infer_phases(steps: list[StepEvents], view: PhaseView) -> list[StepEvents]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -84,7 +84,7 @@ def cut_up(trace: Trace, *, modules: bool = True) -> Segmentation:
     tokens, vocabulary = encode(events["name"])
     workload = read_workload(trace, tokens, vocabulary)
     marks = read_marks(trace)
-    host = read_host_events(trace)
+    read_host = cache(lambda: read_host_events(trace))
     layers = read_layers(trace) if modules else None
     placements: list[PlacedStep] = []
     warnings: list[TraceWarning] = []
@@ -95,7 +95,9 @@ def cut_up(trace: Trace, *, modules: bool = True) -> Segmentation:
         cutter.generates = workload.kind in EXPECTED
         steps, doubts = cutter.steps(marks)
         warnings.extend(doubts)
-        steps = with_phases(infer_phases(steps, PhaseView(cutter.events, cutter.tokens, vocabulary, host)), workload)
+        steps = with_phases(
+            infer_phases(steps, PhaseView(cutter.events, cutter.tokens, vocabulary, read_host)), workload
+        )
         placed, doubts = cutter.place(steps, device, where)
         placements.extend(placed)
         warnings.extend(doubts)
