@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.commands.idle.host import nesting
+from traceanalyzer.nesting import nesting
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 15)), max_size=40)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from traceanalyzer.trace import Trace
@@ -69,7 +71,9 @@ def _size(trace: Trace, at: int, thread: str) -> int | None:
     return int(around["size"][-1]) if around.height else None
 
 
-def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+def join_captures(
+    kernels: pl.DataFrame, launches: pl.DataFrame, columns: Sequence[str] = SHAPE_COLUMNS
+) -> tuple[pl.DataFrame, list[str]]:
     """Give each graph-launched kernel the shapes of the captured launch at its position.
 
     A capture fits a graph if both have the same kernels. Kernels of one name keep their order, so that the n-th of a
@@ -78,12 +82,13 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
 
     Args:
         kernels: with index, device, correlation, graph, name and start_ns; tokens (of the step) may be None.
-        launches: of ``captured_launches`` with the shape columns.
+        launches: of ``captured_launches`` with the columns.
+        columns: what is carried over.
 
     Returns:
-        index and the shape columns of the kernels that were joined; and what there is to say about it.
+        index and the columns of the kernels that were joined; and what there is to say about it.
     """
-    nothing = [pl.lit(None, dtype=launches.schema[name]).alias(name) for name in SHAPE_COLUMNS]
+    nothing = [pl.lit(None, dtype=launches.schema[name]).alias(name) for name in columns]
     empty = kernels.select("index", *nothing).head(0)
     if launches.is_empty():
         return empty, ["capture: no launches between the begin and the end of a capture carry a kernel name"]
@@ -109,7 +114,7 @@ def join_captures(kernels: pl.DataFrame, launches: pl.DataFrame) -> tuple[pl.Dat
         if chosen is None:
             continue
         numbered = own.with_columns(nth=pl.int_range(pl.len()).over("name"))
-        source = sequences.filter(pl.col("capture") == chosen).select("nth", *SHAPE_COLUMNS, name="launched_kernel")
+        source = sequences.filter(pl.col("capture") == chosen).select("nth", *columns, name="launched_kernel")
         joined.append(numbered.select("index", "name", "nth").join(source, on=["name", "nth"]).drop("name", "nth"))
     matched = pl.concat(joined) if joined else empty
     note = f"capture: {matched.height:,} of {wanted:,} graph-launched kernels matched by position"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import polars as pl
 
 from traceanalyzer.commands.idle.result import IdleHost
 from traceanalyzer.declare import frame_schema
+from traceanalyzer.nesting import nesting
 from traceanalyzer.trace import Trace
 
 HOST_CATEGORIES = ("cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver", "hip_runtime")
@@ -107,63 +106,3 @@ def _annotation_around(parents: np.ndarray, annotates: np.ndarray) -> np.ndarray
         around[searching], above[searching] = around[up], above[up]
         above[around >= 0] = -1
     return around
-
-
-def nesting(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each event of a thread its parent, or -1, and its end.
-
-    The parent is the innermost earlier event that still runs at its start. A child that outlasts its parent, by clock
-    rounding, ends with it.
-
-    Args:
-        starts: ns, ascending; of those that start at once the outer one first.
-    """
-    depths = _depths(starts, ends)
-    parents = _last_above(depths)
-    clipped = ends.copy()
-    nested = parents >= 0
-    outlasts = np.zeros(len(starts), dtype=bool)
-    outlasts[nested] = ends[nested] > ends[parents[nested]]
-    # Depths count on every event ending before those around it. Where one does not, its whole stretch, from one
-    # outermost event to the next, is gone through event by event.
-    borders = np.append(np.flatnonzero(depths == 0), len(starts))
-    wrong = np.unique(np.searchsorted(borders, np.flatnonzero(outlasts), side="right") - 1)
-    for first, last in zip(borders[wrong], borders[wrong + 1], strict=True):
-        own, clipped[first:last] = _one_by_one(starts[first:last], ends[first:last])
-        parents[first:last] = np.where(own >= 0, own + first, -1)
-    return parents, clipped
-
-
-def _depths(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Earlier events that still run at the start of each; events without length never do."""
-    last = ends > starts
-    before: np.ndarray = np.cumsum(last) - last
-    return before - np.searchsorted(np.sort(ends[last]), starts, side="right")
-
-
-def _last_above(depths: np.ndarray) -> np.ndarray:
-    """For each event the last one before it that is one level further out, or -1."""
-    parents = np.full(len(depths), -1, dtype=np.int64)
-    order = np.argsort(depths, kind="stable")
-    levels = np.split(order, np.flatnonzero(np.diff(depths[order])) + 1)
-    for outer, inner in pairwise(levels):
-        parents[inner] = outer[np.searchsorted(outer, inner) - 1]
-    return parents
-
-
-def _one_by_one(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same by following the events in order: which are open depends on how the last one was clipped."""
-    parents, clipped = [-1] * len(starts), ends.tolist()
-    open_events: list[int] = []
-    open_ends: list[int] = []
-    for event, (start, end) in enumerate(zip(starts.tolist(), clipped, strict=True)):
-        while open_ends and open_ends[-1] <= start:
-            open_ends.pop()
-            open_events.pop()
-        if open_ends:
-            parents[event] = open_events[-1]
-            if end > open_ends[-1]:
-                clipped[event] = open_ends[-1]
-        open_events.append(event)
-        open_ends.append(clipped[event])
-    return np.array(parents, dtype=np.int64), np.array(clipped, dtype=np.int64)

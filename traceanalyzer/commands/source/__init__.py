@@ -1,0 +1,1 @@
+"""``traceanalyzer source``: the op, the module and the line that launched each kernel."""

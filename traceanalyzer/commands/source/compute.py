@@ -1,0 +1,268 @@
+"""Kernels by where they come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import polars as pl
+
+from traceanalyzer.commands.source.result import (
+    Reason,
+    SourceDocument,
+    SourceLine,
+    SourceMapping,
+    SourceRow,
+    SourceVia,
+    Via,
+)
+from traceanalyzer.names import normalise, short_name
+from traceanalyzer.problems import TraceError, TraceWarning
+from traceanalyzer.segment import segment
+from traceanalyzer.source.chains import CHAIN_COLUMNS
+from traceanalyzer.source.direct import note_of
+from traceanalyzer.source.frame_text import frame_of
+from traceanalyzer.source.sources import UNCERTAIN, Sources, find_sources
+from traceanalyzer.trace import Trace
+
+GROUPINGS = ("kernel", "role", "line", "module")
+"""What a row may be."""
+
+STACKS = (
+    "the recording holds no Python stacks: record with them (vLLM: torch_profiler_with_stack in --profiler-config; "
+    "SGLang: with_stack of /start_profile)"
+)
+WHY: dict[str, str] = {
+    "no_stacks": STACKS,
+    "graph_without_source": "they were launched by a graph, and no step with sources explains it: pass --map with a "
+    "recording of an eager or prefill step, or --capture with one of the graph's capture",
+    "no_launch": "the recording lacks their launches",
+}
+_OTHERS = 3
+"""Other sources that a row lists."""
+
+
+@dataclass(frozen=True)
+class Companions:
+    """What explains a recording beside itself.
+
+    Attributes:
+        other: a recording of the same model that holds stacks.
+        capture: a recording of the capture of its graphs.
+        notes: module path by graph node.
+    """
+
+    other: Trace | None = None
+    capture: Trace | None = None
+    notes: dict[int, str] | None = None
+
+
+def source(
+    trace: Trace,
+    by: str = "kernel",
+    phase: str | None = None,
+    step: int | None = None,
+    companions: Companions | None = None,
+) -> SourceDocument:
+    """Say which op, module and line launched the kernels of a trace's complete steps.
+
+    Args:
+        trace: one rank's trace.
+        by: kernel, role, line or module.
+        phase: of the steps looked at; None for decode where there are such steps, else all.
+        step: only the step of this index.
+        companions: other recordings that may tell.
+
+    Raises:
+        ValueError: by is none of those listed, or no step is left to look at.
+    """
+    if by not in GROUPINGS:
+        raise ValueError(f"by must be one of {', '.join(GROUPINGS)}: {by!r}")
+    steps = _steps(trace, phase, step)
+    given = companions or Companions()
+    known = find_sources(trace, steps, given.other, given.capture, given.notes)
+    kernels = _grouped(known.kernels, by)
+    total = max(_time(kernels), 1)
+    shares = {via: _time(kernels.filter(pl.col("via") == via)) / total for via in get_args(Via)}
+    rows = _rows(kernels, by, steps.height, total)
+    phases = steps["phase"].unique().to_list()
+    mapping = _mapping(known, rows)
+    return SourceDocument(
+        phase=phases[0] if len(phases) == 1 else None,
+        steps=steps.height,
+        total_us=_time(kernels) / 1e3,
+        resolved_share=sum(shares.values()),
+        by_via=SourceVia(**shares, none=1 - sum(shares.values())),
+        line_is="function",
+        mapping=mapping,
+        rows=rows,
+        warnings=[*known.warnings, *_doubts(kernels, mapping, total)],
+    )
+
+
+def _time(kernels: pl.DataFrame) -> int:
+    return int(kernels["dur_ns"].sum())
+
+
+def _steps(trace: Trace, phase: str | None, step: int | None) -> pl.DataFrame:
+    every = segment(trace).steps
+    complete = every.filter("complete", pl.col("phase") != "dummy")
+    if step is not None:
+        chosen = every.filter(pl.col("step") == step)
+    elif phase is not None:
+        chosen = every.filter("complete", pl.col("phase") == phase)
+    else:
+        decode = complete.filter(pl.col("phase") == "decode")
+        chosen = complete if decode.is_empty() else decode
+    if chosen.is_empty():
+        there = ", ".join(f"{count:,} {name}" for name, count in complete.group_by("phase").len().sort("phase").rows())
+        raise ValueError(f"no such step; complete steps are {there or 'none'}")
+    return chosen
+
+
+def _grouped(kernels: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Add `group`, and what groups are made of."""
+    place = ["device", "step", "section", "block", "role"]
+    numbered = kernels.with_columns(pl.col("name").cast(pl.String), ordinal=pl.int_range(pl.len()).over(place))
+    names = numbered["name"].unique()
+    normal = pl.DataFrame({"name": names, "normal": [normalise(name) for name in names]})
+    numbered = numbered.join(normal, on="name", how="left", maintain_order="left")
+    keys = {
+        "kernel": ["section", "role", "ordinal", "normal"],
+        "role": ["section", "role", "ordinal"],
+        "line": ["model_line", "line", "op"],
+        "module": ["modules"],
+    }[by]
+    return numbered.with_columns(group=pl.struct(keys))
+
+
+def _rows(kernels: pl.DataFrame, by: str, steps: int, total: int) -> list[SourceRow]:
+    """Make a row of each group: its modal source, and the share of kernels that have it."""
+    chain = [*CHAIN_COLUMNS, "via", "level", "why_none"]
+    votes = (
+        kernels.group_by("group", *chain, maintain_order=True)
+        .agg(votes=pl.len(), spent=pl.col("dur_ns").sum())
+        .sort("votes", descending=True, maintain_order=True)
+    )
+    groups = (
+        kernels.group_by("group", maintain_order=True)
+        .agg(
+            *(_only(name) for name in ("role", "section", "ordinal", "normal")),
+            kernel=pl.col("name").first(),
+            count=pl.len(),
+            total_ns=pl.col("dur_ns").sum(),
+        )
+        .sort("total_ns", descending=True, maintain_order=True)
+    )
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    for vote in votes.iter_rows(named=True):
+        by_group.setdefault(repr(vote["group"]), []).append(vote)
+    return [_row(group, by_group[repr(group["group"])], by, steps, total) for group in groups.iter_rows(named=True)]
+
+
+def _only(name: str) -> pl.Expr:
+    return pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
+
+
+def _row(group: dict[str, Any], votes: Sequence[dict[str, Any]], by: str, steps: int, total: int) -> SourceRow:
+    best, *rest = votes
+    frame, model = frame_of(best["line"] or ""), frame_of(best["model_line"] or "")
+    modules: str | None = best["modules"]
+    known = best["via"] is not None
+    kernel = group["kernel"] if group["normal"] is not None else None
+    return SourceRow(
+        id=_id(group, by),
+        role=group["role"],
+        section=group["section"],
+        ordinal=group["ordinal"],
+        kernel=kernel,
+        short=short_name(kernel) if kernel else f"{len(votes)} sources" if by == "role" else "several",
+        count=group["count"],
+        per_step_us=group["total_ns"] / 1e3 / max(steps, 1),
+        share=group["total_ns"] / total,
+        op=best["op"],
+        module=modules,
+        module_class=modules.rsplit("/", 1)[-1] if modules else None,
+        function=frame.function if frame else None,
+        file=frame.file if frame else None,
+        line=frame.line if frame else None,
+        model_function=model.function if model else None,
+        model_file=model.file if model else None,
+        model_line=model.line if model else None,
+        compiled=bool(best["compiled"]),
+        via=best["via"],
+        level=best["level"],
+        reason=best["why_none"],
+        agreement=best["votes"] / group["count"] if known else None,
+        others=[_other(vote, group["count"]) for vote in rest if vote["via"] is not None][:_OTHERS],
+    )
+
+
+def _id(group: dict[str, Any], by: str) -> str:
+    values = [str(value) for value in group["group"].values() if value is not None]
+    return "/".join(values[:3]) if by in ("kernel", "role") else "/".join(values) or "unknown"
+
+
+def _other(vote: dict[str, Any], count: int) -> SourceLine:
+    frame = frame_of(vote["line"] or "")
+    return SourceLine(
+        file=frame.file if frame else None,
+        line=frame.line if frame else None,
+        function=frame.function if frame else None,
+        op=vote["op"],
+        share=vote["votes"] / count,
+    )
+
+
+def _mapping(known: Sources, rows: Sequence[SourceRow]) -> SourceMapping | None:
+    mapping = known.mapping
+    if mapping is None:
+        return None
+    mapped = [row for row in rows if row.via == "position" and row.agreement is not None]
+    time = sum(row.per_step_us for row in mapped)
+    agreed = sum(row.per_step_us * (row.agreement or 0) for row in mapped) / time if time else 1.0
+    sure = None if mapping.confidence is None else mapping.confidence * agreed
+    return SourceMapping(
+        source=mapping.source,
+        step=mapping.step,
+        phase=mapping.phase,
+        blocks=mapping.blocks,
+        confidence=sure,
+        same_model=mapping.same_model,
+        reason=mapping.reason,
+    )
+
+
+def _doubts(kernels: pl.DataFrame, mapping: SourceMapping | None, total: int) -> list[TraceWarning]:
+    doubts = []
+    if mapping is not None and mapping.confidence is not None and mapping.confidence < UNCERTAIN:
+        text = f"sources by position are right with a confidence of {mapping.confidence:.2f}"
+        doubts.append(TraceWarning("source_uncertain", text))
+    for reason in get_args(Reason):
+        own = kernels.filter(pl.col("why_none") == reason)
+        if own.height:
+            share = _time(own) / total
+            text = f"the source of {share:.0%} of the kernel time is unknown: {WHY[reason]}"
+            doubts.append(TraceWarning(f"source_{reason}", text, count=own.height))
+    return doubts
+
+
+def read_notes(path: Path) -> dict[int, str]:
+    """Read annotations of graph nodes: a JSON object of lists of objects by node, as PyTorch's notes are dumped.
+
+    Raises:
+        TraceError: the file is not such JSON.
+    """
+    if path.suffix in {".pkl", ".pickle", ".pt"}:
+        raise TraceError(str(path), "pickles run code when they are read: dump the annotations as JSON")
+    try:
+        loaded = json.loads(path.read_text(encoding="utf-8"))
+        nodes = {int(node): own for node, own in loaded.items()}
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise TraceError(str(path), "not a JSON object of annotations by graph node id") from error
+    first = {node: own[0] if isinstance(own, list) and own else own for node, own in nodes.items()}
+    named = {node: note_of(own) for node, own in first.items() if isinstance(own, dict)}
+    return {node: note for node, note in named.items() if note is not None}

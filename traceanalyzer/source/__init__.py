@@ -1,0 +1,1 @@
+"""Where a kernel comes from: the op, the module and the line of Python that launched it, also inside a graph."""
