@@ -36,7 +36,7 @@ def inferred(shared: Path) -> Roofline:
 
 @pytest.fixture(scope="module")
 def with_shapes(shared: Path) -> Roofline:
-    return roofline(opened(shared, TRACE), Request(capture=opened(shared, f"{TRACE}.capture")))
+    return roofline(opened(shared, TRACE), Request(captures=(opened(shared, f"{TRACE}.capture"),)))
 
 
 def row_of(found: Roofline, group: str) -> Row:

@@ -61,7 +61,7 @@ def test_the_real_decode_step_targets_its_down_projection(shared: Path) -> None:
 def test_the_padding_of_the_servers_weights_is_followed(shared: Path) -> None:
     folder = shared / "traces/gpu"
     capture = opened(folder / "gptoss20b_vllm_decode_mi300x.capture.json.gz")
-    found = of(folder / "gptoss20b_vllm_decode_mi300x.json.gz", capture=capture)
+    found = of(folder / "gptoss20b_vllm_decode_mi300x.json.gz", captures=(capture,))
     assert found.target is not None
     assert found.target.executed == (3072, 3072)
     assert any("3072, as the trace's shapes say" in note for note in found.target.basis)

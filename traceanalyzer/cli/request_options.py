@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceanalyzer.cli.common import FiniteRange, open_one
+from traceanalyzer.cli.common import FiniteRange, open_inputs
 from traceanalyzer.words import PHASES
 
 if TYPE_CHECKING:
     from traceanalyzer.hardware import Gpu
     from traceanalyzer.model import Architecture
     from traceanalyzer.roofline import Request
+    from traceanalyzer.trace import Trace
 
 gpu_file_option = click.option(
     "--gpu-file",
@@ -28,7 +29,11 @@ OPTIONS = (
     click.option("--model", help="A built-in name such as gpt-oss-20b, or the path of a config.json."),
     click.option("--gpu", help="The GPU, if the trace does not name it; `gpus` lists those known."),
     gpu_file_option,
-    click.option("--capture", type=click.Path(exists=True), help="The trace of the graph capture: gives shapes."),
+    click.option(
+        "--capture",
+        type=click.Path(exists=True),
+        help="The trace of the graph capture, or a folder of them: gives shapes.",
+    ),
     click.option(
         "--phase", type=click.Choice(PHASES), help="Only complete steps of this phase; decode if there are any."
     ),
@@ -77,7 +82,7 @@ class Given:
         return Request(
             model=given_model(self.model),
             gpu=given_gpu(self.gpu, self.gpu_file),
-            capture=open_one([self.capture], no_cache=no_cache) if self.capture else None,
+            captures=open_captures(self.capture, no_cache=no_cache),
             phase=self.phase,
             step=step,
             stated=Stated(self.requests, self.tokens, self.kv_tokens),
@@ -86,6 +91,19 @@ class Given:
             ep=self.ep,
             routing=ExpertRouting(skew=self.routing_skew, distinct=self.experts_hit),
         )
+
+
+def open_captures(path: str | None, *, no_cache: bool = False) -> tuple[Trace, ...]:
+    """Open the recordings of graph captures at a path, those of the lowest rank where they name ranks.
+
+    Raises:
+        TraceError: none can be used.
+    """
+    if path is None:
+        return ()
+    traces = open_inputs([path], no_cache=no_cache).traces
+    ranks = [trace.rank for trace in traces if trace.rank is not None]
+    return tuple(trace for trace in traces if not ranks or trace.rank == min(ranks))
 
 
 def request_options(command: Callable[..., Any]) -> Callable[..., Any]:

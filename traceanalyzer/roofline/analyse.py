@@ -46,7 +46,7 @@ class Request:
     Attributes:
         model: the model.
         gpu: the GPU.
-        capture: the trace of a graph capture, for shapes of graph-launched kernels.
+        captures: traces of graph captures, for shapes of graph-launched kernels.
         phase, step: which steps; see ``scope_of``.
         stated: requests, tokens and KV tokens per step.
         tp, pp, ep: parallel degrees.
@@ -56,7 +56,7 @@ class Request:
 
     model: Architecture | None = None
     gpu: Gpu | None = None
-    capture: Trace | None = None
+    captures: tuple[Trace, ...] = ()
     phase: str | None = None
     step: int | None = None
     stated: Stated = field(default_factory=Stated)
@@ -112,7 +112,7 @@ def _subject(trace: Trace, request: Request) -> _Subject:
     scope = scope_of(trace, request.phase, request.step, every_phase=request.every_phase)
     tokens = scope.steps.select(*STEP, "tokens")
     with_tokens = scope.kernels.join(tokens, on=list(STEP), how="left", nulls_equal=True, maintain_order="left")
-    shaped, notes = with_shapes(trace, with_tokens, request.capture)
+    shaped, notes = with_shapes(trace, with_tokens, request.captures)
     device = _device(trace, scope, request.gpu)
     redundant = tuple(one.name for one in redundancies(trace))
     kernels = with_parts(

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
 
+import numpy as np
 import polars as pl
 
+from traceanalyzer.segment.alignment import align
 from traceanalyzer.trace import Trace
+from traceanalyzer.wording import plural
+
+_Kernels: TypeAlias = tuple[tuple[str, int], ...]
+"""Names of kernels and how often each occurs."""
+LEAST_SHARED = 0.9
+"""Share of the kernels that a graph and a capture must have in common. Chosen, not fitted: captures of other batch
+sizes share fewer where their tiles differ."""
 
 BEGIN = r"(?i)StreamBeginCapture"
 END = r"(?i)StreamEndCapture"
+FILE_SIZE = re.compile(r"(?:^|_)bs_?(\d{1,9})(?=_|\.)", re.IGNORECASE)
 SIZE = r"(?i)capture[_a-z]*?_?(\d+)"
 
 SHAPE_COLUMNS = ("op", "dims", "types", "concrete", "call")
@@ -71,14 +85,29 @@ def _size(trace: Trace, at: int, thread: str) -> int | None:
     return int(around["size"][-1]) if around.height else None
 
 
+def of_captures(traces: Sequence[Trace], described: Callable[[Trace, pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """Return the launches of all captures in several recordings, with what ``described`` adds to those of each.
+
+    A size that no annotation names is taken from the name of the file (``bs_24_rank0``).
+    """
+    parts, before = [], 0
+    for trace in traces:
+        launches = captured_launches(trace)
+        named = FILE_SIZE.search(Path(trace.metadata.source.path).name)
+        size = pl.coalesce("size", pl.lit(int(named[1]) if named else None, dtype=pl.Int64))
+        parts.append(described(trace, launches).with_columns(pl.col("capture") + before, size=size))
+        before += int(launches["capture"].max() or 0)  # type: ignore[arg-type]
+    return pl.concat(parts)
+
+
 def join_captures(
     kernels: pl.DataFrame, launches: pl.DataFrame, columns: Sequence[str] = SHAPE_COLUMNS
 ) -> tuple[pl.DataFrame, list[str]]:
     """Give each graph-launched kernel the shapes of the captured launch at its position.
 
-    A capture fits a graph if both have the same kernels. Kernels of one name keep their order, so that the n-th of a
-    name is the n-th captured one, also where streams run side by side. Of several captures that fit, the one
-    of the smallest batch size that holds the step's tokens is taken; where that cannot be told, none.
+    A capture fits a graph if both have the same kernels, or all but a few. Kernels of one name keep their order, so
+    that the n-th of a name is the n-th captured one, also where streams run side by side. Of several captures that
+    fit, the one of the smallest batch size that holds the step's tokens is taken; where that cannot be told, none.
 
     Args:
         kernels: with index, device, correlation, graph, name and start_ns; tokens (of the step) may be None.
@@ -106,24 +135,62 @@ def join_captures(
         for (number,), own in sequences.group_by("capture", maintain_order=True)
     }
     # Replays are many and captures few: kernels of each are compared as sets with counts.
-    joined, wanted = [], 0
+    joined, wanted, partly = [], 0, 0
     for _, own in graph.group_by("device", "correlation", maintain_order=True):
         wanted += own.height
-        fitting = [number for number, kind in kinds.items() if kind == _multiset(own["name"])]
+        fitting, whole = _fitting(kinds, _multiset(own["name"]))
         chosen = _choose(sequences, fitting, own["tokens"][0])
         if chosen is None:
             continue
-        numbered = own.with_columns(nth=pl.int_range(pl.len()).over("name"))
-        source = sequences.filter(pl.col("capture") == chosen).select("nth", *columns, name="launched_kernel")
-        joined.append(numbered.select("index", "name", "nth").join(source, on=["name", "nth"]).drop("name", "nth"))
+        partly += not whole
+        captured = sequences.filter(pl.col("capture") == chosen).rename({"launched_kernel": "name"})
+        joined.append(_paired(own, captured, columns))
     matched = pl.concat(joined) if joined else empty
     note = f"capture: {matched.height:,} of {wanted:,} graph-launched kernels matched by position"
+    if partly:
+        note += f"; {plural(partly, 'replay')} and the capture differ in a few kernels, which are left out"
     if not matched.height:
         note += " (no capture has the same kernels, or several fit and their sizes do not tell which)"
     return matched, [note]
 
 
-def _multiset(names: pl.Series) -> tuple[tuple[str, int], ...]:
+def _fitting(kinds: Mapping[int, _Kernels], own: _Kernels) -> tuple[list[int], bool]:
+    """Return the captures of a graph, and whether they have its kernels exactly: else those that have nearly all."""
+    exact = [number for number, kind in kinds.items() if kind == own]
+    if exact:
+        return exact, True
+    shared = {number: _shared(Counter(dict(kind)), Counter(dict(own))) for number, kind in kinds.items()}
+    best = max(shared.values(), default=0.0)
+    return ([number for number, share in shared.items() if share == best] if best >= LEAST_SHARED else []), False
+
+
+def _shared(one: Counter[str], two: Counter[str]) -> float:
+    return (one & two).total() / max(one.total(), two.total(), 1)
+
+
+def _paired(own: pl.DataFrame, captured: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Return index and columns of a replay's kernels that have a counterpart in a capture.
+
+    Of a name that both have equally often the n-th goes with the n-th, also where streams run side by side. Where one
+    lacks some, order decides: both sequences are aligned.
+    """
+    counts = [frame.group_by("name").agg(times=pl.len()) for frame in (own, captured)]
+    even = counts[0].join(counts[1], on=["name", "times"], how="inner")["name"].implode()
+    numbered = own.with_columns(nth=pl.int_range(pl.len()).over("name"))
+    by_count = numbered.filter(pl.col("name").is_in(even)).join(captured, on=["name", "nth"], how="inner")
+    parts = [by_count.select("index", *columns)]
+    if by_count.height < own.height:
+        names = pl.concat([own["name"], captured["name"]]).rank("dense").to_numpy().astype(np.int64)
+        match = align(names[: own.height], names[own.height :])
+        if match is not None:
+            at = pl.DataFrame({"index": own["index"], "row": match, "own_name": own["name"]})
+            rows = captured.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))
+            uneven = at.filter(~pl.col("own_name").is_in(even)).join(rows, on="row", how="inner")
+            parts.append(uneven.filter(pl.col("own_name") == pl.col("name")).select("index", *columns))
+    return pl.concat(parts)
+
+
+def _multiset(names: pl.Series) -> _Kernels:
     counts = names.alias("name").value_counts().sort("name")
     return tuple(zip(counts["name"].to_list(), counts["count"].to_list(), strict=True))
 

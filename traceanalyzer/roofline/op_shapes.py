@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
-from traceanalyzer.roofline.graph_capture import SHAPE_COLUMNS, captured_launches, join_captures, thread_key
+from traceanalyzer.roofline.graph_capture import SHAPE_COLUMNS, join_captures, of_captures, thread_key
 from traceanalyzer.trace import Trace
 
 LOOK_BACK = 64
 """Ops before a launch among which the one that encloses it is looked for. Chosen, not fitted."""
 
 
-def with_shapes(trace: Trace, kernels: pl.DataFrame, capture: Trace | None = None) -> tuple[pl.DataFrame, list[str]]:
+def with_shapes(trace: Trace, kernels: pl.DataFrame, captures: Sequence[Trace] = ()) -> tuple[pl.DataFrame, list[str]]:
     """Add SHAPE_COLUMNS to kernels, and say how many of a graph's kernels the capture named.
 
     An eager kernel's External id names its op; without one (Triton) it is the innermost op that encloses the launch.
@@ -34,8 +36,9 @@ def with_shapes(trace: Trace, kernels: pl.DataFrame, capture: Trace | None = Non
     )
     shapes = _with_ops(eager, ops).select("index", *SHAPE_COLUMNS)
     notes: list[str] = []
-    if capture is not None:
-        joined, notes = join_captures(kernels, _with_ops(captured_launches(capture), ops_of(capture)))
+    if captures:
+        launches = of_captures(captures, lambda one, launches: _with_ops(launches, ops_of(one)))
+        joined, notes = join_captures(kernels, launches)
         shapes = shapes.join(joined, on="index", how="left", suffix="_captured", maintain_order="left").with_columns(
             pl.coalesce(column, f"{column}_captured").alias(column) for column in SHAPE_COLUMNS
         )

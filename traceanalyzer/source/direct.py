@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
-from traceanalyzer.roofline.graph_capture import captured_launches, join_captures
+from traceanalyzer.roofline.graph_capture import join_captures, of_captures
 from traceanalyzer.source.chains import CHAIN_COLUMNS, CHAIN_SCHEMA, CHAIN_TEXTS, chains
 from traceanalyzer.trace import Trace
 
@@ -21,7 +22,7 @@ NO_LAUNCH, GRAPH, NO_STACKS = "no_launch", "graph_without_source", "no_stacks"
 def direct_sources(
     trace: Trace,
     kernels: pl.DataFrame,
-    capture: Trace | None = None,
+    captures: Sequence[Trace] = (),
     notes: dict[int, str] | None = None,
 ) -> tuple[pl.DataFrame, list[str]]:
     """Return the sources that the recording states, one row per kernel in their order, and what to say about a capture.
@@ -29,7 +30,7 @@ def direct_sources(
     Args:
         trace: the recording.
         kernels: rows of ``Segmentation.events`` with `tokens` of their steps.
-        capture: a recording of the capture of its graphs.
+        captures: recordings of the capture of its graphs.
         notes: module path by graph node, from a file of annotations.
 
     Returns:
@@ -41,9 +42,8 @@ def direct_sources(
     said: list[str] = []
     schema = {"index": pl.Int64(), **{f"{name}_captured": dtype for name, dtype in CHAIN_SCHEMA.items()}}
     captured = pl.DataFrame(schema=schema)
-    if capture is not None:
-        launches = captured_launches(capture)
-        carried, said = join_captures(kernels, with_ops(capture, launches), CHAIN_COLUMNS)
+    if captures:
+        carried, said = join_captures(kernels, of_captures(captures, with_ops), CHAIN_COLUMNS)
         captured = carried.rename({name: f"{name}_captured" for name in CHAIN_COLUMNS})
     joined = joined.join(captured, on="index", how="left", maintain_order="left")
     by_note, by_launch = pl.col("note").is_not_null(), pl.any_horizontal(pl.col(*CHAIN_TEXTS).is_not_null())
@@ -73,6 +73,11 @@ def direct_sources(
 
 def _launched(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     """Add what runs around the launch of every kernel that was launched by itself, and of its op where nothing does."""
+    if trace.cpu_only:  # an op launches itself
+        own = kernels.select("index", "pid", "tid", graph=pl.lit(False), launched_ns="start_ns", op="name")
+        framed = chains(trace, own.drop("op")).select("index", *(name for name in CHAIN_COLUMNS if name != "op"))
+        joined = own.join(framed, on="index", how="left", maintain_order="left")
+        return joined.with_columns(pl.col("op").cast(pl.String)).select("index", "graph", "launched_ns", *CHAIN_COLUMNS)
     launches = trace.launches.select(
         "correlation", "pid", "tid", launched_ns="start_ns", launch_external="external_id"
     ).unique("correlation", keep="first", maintain_order=True)

@@ -36,6 +36,9 @@ _PLUMBING_FUNCTIONS = re.compile(r"(?:.*/)?jit/core\.py\(\d+\): \w*wrapper|(?:.*
 _COMPILED = re.compile(r"torchinductor|torch_compile_cache|<eval_with_key>|/inductor_cache/")
 """Files that a compiler wrote: their lines say nothing that a reader can open."""
 
+_WRAPPERS = frozenset({"GraphModule", "OptimizedModule", "DistributedDataParallel", "CUDAGraphWrapper"})
+"""Modules that only hold another one, or what a compiler made of it."""
+
 _OF_MODEL = re.compile(r"(?:.*/)?(?:models/.+|modeling_\w+|model_executor/models/.+)\.py")
 
 
@@ -77,11 +80,11 @@ def is_models(frame: Frame) -> bool:
 
 
 def module_class(text: str) -> str | None:
-    """Return the class of the module whose call a frame is, without the number of the instance; None for others."""
+    """Return the class of the module whose call a frame is, without the number of the instance; None for wrappers."""
     if not text.startswith("nn.Module: "):
         return None
     matched = _MODULE.fullmatch(text)
-    return matched["name"] if matched else None
+    return matched["name"] if matched and matched["name"] not in _WRAPPERS else None
 
 
 @lru_cache(maxsize=65_536)

@@ -66,7 +66,7 @@ def find_sources(
     trace: Trace,
     steps: pl.DataFrame,
     other: Trace | None = None,
-    capture: Trace | None = None,
+    captures: Sequence[Trace] = (),
     notes: dict[int, str] | None = None,
 ) -> Sources:
     """Find where the kernels of some steps come from.
@@ -75,12 +75,12 @@ def find_sources(
         trace: the recording.
         steps: rows of ``Segmentation.steps``.
         other: a recording of the same model whose steps may explain these.
-        capture: a recording of the capture of its graphs.
+        captures: recordings of the capture of its graphs.
         notes: module path by graph node.
     """
     cut = segment(trace)
     kernels = _kernels(cut, steps)
-    sources, said = direct_sources(trace, kernels, capture, notes)
+    sources, said = direct_sources(trace, kernels, captures, notes)
     kernels = kernels.join(sources, on="index", how="left", maintain_order="left")
     kernels = kernels.with_columns(level=pl.lit(None, dtype=pl.String))
     warnings = [TraceWarning("source_capture", text) for text in said]

@@ -18,6 +18,7 @@ from traceanalyzer.cli.common import (
     warnings_of,
 )
 from traceanalyzer.cli.forms import Form, form_options, show
+from traceanalyzer.cli.request_options import open_captures
 
 
 @click.command()
@@ -25,7 +26,9 @@ from traceanalyzer.cli.forms import Form, form_options, show
 @click.option(
     "--map", "other", metavar="TRACE2", help="A recording of the same model that holds stacks: its steps explain these."
 )
-@click.option("--capture", metavar="PATH", help="The recording of the capture of this trace's graphs.")
+@click.option(
+    "--capture", metavar="PATH", help="The recording of the capture of this trace's graphs, or a folder of them."
+)
 @click.option(
     "--annotations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -70,7 +73,7 @@ def source(
     refuse_other_phase(trace, step, phase)
     companions = Companions(
         other=open_one([other], rank=rank, no_cache=no_cache) if other else None,
-        capture=open_one([capture], rank=rank, no_cache=no_cache) if capture else None,
+        captures=open_captures(capture, no_cache=no_cache),
         notes=read_notes(annotations) if annotations else None,
     )
     try:

@@ -51,12 +51,12 @@ class Companions:
 
     Attributes:
         other: a recording of the same model that holds stacks.
-        capture: a recording of the capture of its graphs.
+        captures: recordings of the capture of its graphs.
         notes: module path by graph node.
     """
 
     other: Trace | None = None
-    capture: Trace | None = None
+    captures: tuple[Trace, ...] = ()
     notes: dict[int, str] | None = None
 
 
@@ -83,7 +83,7 @@ def source(
         raise ValueError(f"by must be one of {', '.join(GROUPINGS)}: {by!r}")
     steps = _steps(trace, phase, step)
     given = companions or Companions()
-    known = find_sources(trace, steps, given.other, given.capture, given.notes)
+    known = find_sources(trace, steps, given.other, given.captures, given.notes)
     kernels = _grouped(known.kernels, by)
     total = max(_time(kernels), 1)
     shares = {via: _time(kernels.filter(pl.col("via") == via)) / total for via in get_args(Via)}

@@ -11,10 +11,10 @@ from traceanalyzer.commands.source.result import SourceDocument, SourceRow
 from traceanalyzer.show.terminal import table
 from traceanalyzer.wording import cut_middle, duration_us, percent, plural, visible
 
-SPARE = (9, 8, 2, 3, 5, 4, 6)
+SPARE = (9, 8, 5, 4, 3, 6, 2)
 """Columns that a narrow terminal does without, the first to go first."""
 
-HEADINGS = ("role", "kernel", "per step", "share", "op", "module", "line", "model line", "via", "agree")
+HEADINGS = ("kernel", "role", "per step", "share", "op", "module", "line", "model line", "via", "agree")
 
 
 def render(answer: SourceDocument, by: str, *, limit: int, width: int) -> Group:
@@ -25,7 +25,7 @@ def render(answer: SourceDocument, by: str, *, limit: int, width: int) -> Group:
         table(
             HEADINGS,
             [_cells(row, by, width) for row in rows],
-            name_column=1,
+            name_column=0,
             width=width,
             shorten=cut_middle,
             spare=SPARE,
@@ -68,8 +68,8 @@ def _cells(row: SourceRow, by: str, width: int) -> list[str]:
     role = row.role or "several"
     named = f"{role}#{row.ordinal}" if row.ordinal is not None and by in ("kernel", "role") else role
     return [
-        named,
         row.short,
+        named,
         duration_us(row.per_step_us),
         percent(row.share),
         cut_middle(row.op or "", place),
