@@ -39,6 +39,9 @@ def thread_key() -> pl.Expr:
 def captured_launches(trace: Trace) -> pl.DataFrame:
     """Return the launches between the begin and the end of each capture, on the capturing thread.
 
+    A recording without captures, whose kernels were launched one by one, stands for a capture of them: engines write
+    such files of the pass before a capture.
+
     Columns: capture (number), size (batch size that an annotation around the capture names, or None), position,
     launched_kernel, external_id, thread, launched_ns.
     """
@@ -56,6 +59,8 @@ def captured_launches(trace: Trace) -> pl.DataFrame:
         opened=(pl.col("border") == 1).cum_sum().over("thread"), open=pl.col("border").cum_sum().over("thread")
     )
     inside = marks.filter(pl.col("open") > 0, pl.col("launched_kernel").is_not_null())
+    if inside.is_empty():
+        return _launched_alone(trace, launches)
     numbered = inside.with_columns(
         capture=pl.struct("thread", "opened").rank("dense").cast(pl.Int64),
         launched_ns=pl.col("start_ns"),
@@ -68,6 +73,24 @@ def captured_launches(trace: Trace) -> pl.DataFrame:
     )
     return numbered.join(sizes.select("capture", "size"), on="capture", how="left", maintain_order="left").select(
         "capture", "size", "position", "launched_kernel", "external_id", "thread", "launched_ns"
+    )
+
+
+def _launched_alone(trace: Trace, launches: pl.DataFrame) -> pl.DataFrame:
+    """Return the launches of kernels that no graph launched, as those of one capture."""
+    kernels = trace.device_events.filter("is_kernel") if not trace.cpu_only else trace.device_events.head(0)
+    alone = kernels.select("correlation", launched_kernel=pl.col("name").cast(pl.String), own_id="external_id").filter(
+        pl.col("correlation").is_not_null(), pl.len().over("correlation") == 1
+    )
+    joined = launches.drop("launched_kernel").join(alone, on="correlation", how="inner", maintain_order="left")
+    return joined.sort("start_ns", "index").select(
+        capture=pl.lit(1, dtype=pl.Int64),
+        size=pl.lit(None, dtype=pl.Int64),
+        position=pl.int_range(pl.len()),
+        launched_kernel="launched_kernel",
+        external_id=pl.coalesce("own_id", "external_id"),
+        thread="thread",
+        launched_ns="start_ns",
     )
 
 

@@ -20,6 +20,8 @@ CHAIN_COLUMNS = (*CHAIN_TEXTS, "compiled")
 
 CHAIN_SCHEMA: dict[str, pl.DataType] = {**dict.fromkeys(CHAIN_TEXTS, pl.String()), "compiled": pl.Boolean()}
 
+NOTHING = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in CHAIN_SCHEMA.items()]
+
 
 def chains(trace: Trace, launches: pl.DataFrame) -> pl.DataFrame:
     """Add CHAIN_COLUMNS to launches.
@@ -33,10 +35,9 @@ def chains(trace: Trace, launches: pl.DataFrame) -> pl.DataFrame:
     parts = []
     for (pid, tid), own in launches.group_by("pid", "tid", maintain_order=True):
         events = _host_events(trace, pid, tid, own)
-        parts.append(own.with_columns(_Thread.of(events).at(own["launched_ns"].to_numpy())))
-    if not parts:
-        return launches.with_columns(pl.lit(None, dtype=dtype).alias(name) for name, dtype in CHAIN_SCHEMA.items())
-    return pl.concat(parts)
+        known = NOTHING if events.is_empty() else _Thread.of(events).at(own["launched_ns"].to_numpy())
+        parts.append(own.with_columns(known))
+    return pl.concat(parts) if parts else launches.with_columns(NOTHING)
 
 
 def _host_events(trace: Trace, pid: object, tid: object, launches: pl.DataFrame) -> pl.DataFrame:
