@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -202,8 +203,11 @@ def _row(group: dict[str, Any], votes: Sequence[dict[str, Any]], by: str, steps:
 
 
 def _id(group: dict[str, Any], by: str) -> str:
-    values = [str(value) for value in group["group"].values() if value is not None]
-    return "/".join(values[:3]) if by in ("kernel", "role") else "/".join(values) or "unknown"
+    """Name a row: its place in the step and, of several kernels there, a digest of the name; else what it groups by."""
+    values = ["" if value is None else str(value) for value in group["group"].values()]
+    if by == "kernel":
+        values[-1] = hashlib.sha256(values[-1].encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return "/".join(values).strip("/") or "unknown"
 
 
 def _other(vote: dict[str, Any], count: int) -> SourceLine:
