@@ -37,7 +37,7 @@ def pair_up(own: Sequence[KernelWords], other: Sequence[KernelWords]) -> list[tu
     pairs: list[tuple[int | None, str]] = []
     last: int | None = None
     for kernel, position in zip(own, matched, strict=True):
-        if position is None and last is not None and _finishes(kernel):
+        if position is None and last is not None and _finishes(kernel, other[last]):
             pairs.append((last, PAIR_HELPER))
         else:
             pairs.append((position, PAIR))
@@ -45,10 +45,13 @@ def pair_up(own: Sequence[KernelWords], other: Sequence[KernelWords]) -> list[tu
     return pairs
 
 
-def _finishes(kernel: KernelWords) -> bool:
-    if kernel.kind in ("gemm_helper", "copy"):
-        return True
-    return kernel.kind == "attention" and _SPLIT.search(kernel.name) is not None
+def _finishes(kernel: KernelWords, work: KernelWords) -> bool:
+    """Whether a kernel may be what finishes another one's work."""
+    if kernel.kind == "gemm_helper":
+        return work.kind in ("gemm", "gemm_helper")
+    if kernel.kind == "attention":
+        return work.kind == "attention" and _SPLIT.search(kernel.name) is not None
+    return kernel.kind == "copy"
 
 
 def _score(one: KernelWords, two: KernelWords) -> int:
