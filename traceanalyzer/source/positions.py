@@ -25,9 +25,9 @@ LEVELS = ("same_name", "exact", "helper", "kind", "neighbour")
 """How sure a pairing is: same name at the same place; same place; finishes the paired kernel before it; from a block of
 the same kind; by name and neighbours alone."""
 
-STRAY = 0.15
-"""Share of a name's kernels in blocks that must come from a place for it to be one of theirs: a name that plays two
-roles has half in each, one of a kind of block that comes every sixth time its share. Chosen, not fitted."""
+STRAY = 0.25
+"""Share of a name's kernels in blocks of a kind that must come from a place for it to be one of theirs: a name that
+plays two or three roles has a half or a third in each. Chosen, not fitted."""
 
 _BY_NEIGHBOURS = frozenset({"other", "copy"})
 """Roles that say nothing of what a kernel is for: their kernels are paired by name and by what stands around them."""
@@ -132,30 +132,30 @@ def by_position(
         origin = source.around.get((kernel.section, kernel.name, before, after))
         if origin is not None and kernel.role in _BY_NEIGHBOURS:
             explained[kernel.row] = (origin, "neighbour")
-    return _without_strays(kernels, explained)
+    return _without_strays(kernels, kinds, explained)
 
 
 def _without_strays(
-    kernels: Sequence[PlacedKernel], explained: dict[int, tuple[int, str]]
+    kernels: Sequence[PlacedKernel], kinds: Sequence[str | None], explained: dict[int, tuple[int, str]]
 ) -> dict[int, tuple[int, str]]:
-    """Take back what a kernel alone says of all those of its name: its block lost kernels, and its role is another's.
+    """Take back what a few kernels say against most of their name in blocks of their kind: these lost kernels.
 
-    Where the others of the name all come from one place, it does too.
+    Where the others of the name all come from one place, they do too.
     """
-    votes: dict[str, Counter[int]] = defaultdict(Counter)
+    votes: dict[tuple[str | None, str], Counter[int]] = defaultdict(Counter)
     for kernel in kernels:
         if kernel.row in explained and kernel.block >= 0:
-            votes[kernel.name][explained[kernel.row][0]] += 1
+            votes[kinds[kernel.block], kernel.name][explained[kernel.row][0]] += 1
     helping = {kernel.name for kernel in kernels if explained.get(kernel.row, (0, ""))[1] == "helper"}
     kept: dict[int, tuple[int, str]] = {}
     for kernel in kernels:
         if kernel.row not in explained:
             continue
-        origin, level = explained[kernel.row]
-        counts = votes[kernel.name]
-        if kernel.block < 0 or counts[origin] >= STRAY * counts.total():
-            kept[kernel.row] = (origin, level)
-        elif len(usual := [one for one, count in counts.items() if count >= STRAY * counts.total()]) == 1:
+        counts = votes[kinds[kernel.block], kernel.name] if kernel.block >= 0 else Counter[int]()
+        usual = [origin for origin, count in counts.items() if count >= STRAY * counts.total()]
+        if kernel.block < 0 or explained[kernel.row][0] in usual:
+            kept[kernel.row] = explained[kernel.row]
+        elif len(usual) == 1:
             kept[kernel.row] = (usual[0], "helper" if kernel.name in helping else "kind")
     return kept
 
