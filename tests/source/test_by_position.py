@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.architectures import FA3_COMBINE, SPLIT_K
 from tests.support.sourced_recording import Line, SourcedRecording, block, model
-from traceanalyzer.commands.source.compute import Companions, source
+from traceanalyzer.commands.source.compute import Companions, read_notes, source
 from traceanalyzer.commands.source.result import SourceDocument, SourceRow
+from traceanalyzer.problems import TraceError
 
 OTHER_TILES = {"64x8_64x16_4x1": "192x16_64x6_1x2", "192x8_64x8_2x1": "64x16_64x11_4x1"}
 
@@ -149,3 +150,31 @@ def test_rows_by_line_and_module_hold_all_the_time(tmp_path: Path) -> None:
     assert source(trace, phase="prefill").total_us == source(trace).total_us
     with pytest.raises(ValueError, match="1 prefill"):
         source(trace, phase="mixed")
+
+
+def test_notes_on_graph_nodes_come_before_everything_else(tmp_path: Path) -> None:
+    recording = SourcedRecording()
+    recording.eager(model())
+    recording.replayed([line.kernel for line in model()])
+    kernels = [event for event in recording.events if event["cat"] == "kernel"][len(model()) :]
+    for number, (event, line) in enumerate(zip(kernels, model(), strict=True)):
+        event["args"] |= {"graph node id": 100 + number}
+        if line.line == 30:
+            event["args"] |= {"fqn_map": {"0": f"model.layers.{number}.mlp.gate_up_proj"}}
+    trace = recording.trace(tmp_path)
+    (row,) = [row for row in source(trace).rows if row.role == "gate_up"]
+    assert (row.via, row.module_class) == ("annotation", "gate_up_proj")
+    told_by_file = Companions(notes={100: "model.embed_tokens"})
+    (row,) = [row for row in source(trace, companions=told_by_file).rows if row.role == "embedding"]
+    assert (row.via, row.module) == ("annotation", "model.embed_tokens")
+
+
+def test_notes_are_read_from_json_and_never_from_pickles(tmp_path: Path) -> None:
+    (tmp_path / "notes.json").write_text(
+        '{"100": [{"fqn_map": {"a": "layers.0.mlp"}}], "101": [{"str": "head"}], "102": []}'
+    )
+    assert read_notes(tmp_path / "notes.json") == {100: "layers.*.mlp", 101: "head"}
+    for name, text in (("notes.pkl", "x"), ("odd.json", "[1]"), ("deep.json", "[" * 100_000), ("text.json", "{")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(TraceError):
+            read_notes(tmp_path / name)

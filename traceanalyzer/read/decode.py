@@ -26,6 +26,7 @@ from traceanalyzer.read.event_struct import (
     IDS,
     INTEGERS,
     METADATA,
+    NOTE_MARKERS,
     NULL,
     OLDER,
     PAIRS,
@@ -290,7 +291,7 @@ def _gather_args(group: _Group, name: str, texts: list[msgspec.Raw], words: Even
     if None in args:
         args = [NO_ARGS[name] if each is None else each for each in args]
     for arg, values in zip(fields, zip(*map(astuple, args), strict=True), strict=True):
-        if arg in EXTRA_MARKERS:
+        if arg in EXTRA_MARKERS or arg in NOTE_MARKERS:
             if values.count(NULL) < len(values):
                 marked = [row for row, value in enumerate(values) if value != NULL]
                 _note_extras(group, marked, [texts[row] for row in marked])

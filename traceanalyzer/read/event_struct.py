@@ -65,10 +65,14 @@ COLLECTIVE_KEYS = (
     "Comms Id",
 )
 TRITON_KEYS = ("kernel_backend", "kernel_file", "kernel_hash", "kernel_name", "num_warps", "num_stages")
-EXTRA_KEYS = {f"extra_{number}": key for number, key in enumerate((*COLLECTIVE_KEYS, *TRITON_KEYS))}
+NOTE_KEYS = ("fqn_map", "module_fqn", "str", "name")
+"""What PyTorch's annotations of graph nodes add to the args of a kernel."""
+EXTRA_KEYS = {f"extra_{number}": key for number, key in enumerate((*COLLECTIVE_KEYS, *TRITON_KEYS, *NOTE_KEYS))}
 """Args that are copied to the column ``extra`` where one of the marker keys below is present."""
 
 EXTRA_MARKERS = tuple(field for field, key in EXTRA_KEYS.items() if key in {"Collective name", "kernel_backend"})
+NOTE_MARKERS = tuple(field for field, key in EXTRA_KEYS.items() if key in NOTE_KEYS)
+"""Markers that kernels alone have."""
 
 OLDER = {"correlation": "old_correlation", "external_id": "old_external_id", "input_dims": "old_input_dims"}
 """Field of today's spelling and of the one that older versions used."""
@@ -90,6 +94,7 @@ DEVICE_ARGS = (
     "old_external_id",
     "old_correlation",
     *EXTRA_MARKERS,
+    *NOTE_MARKERS,
 )
 LAUNCH_ARGS = (
     "external_id",
@@ -143,7 +148,7 @@ def _args_type(name: str, fields: tuple[str, ...]) -> Any:
 RAW_ARGS = frozenset({*TEXTS, "old_input_dims", *EXTRA_KEYS})
 """Args that arrive as raw JSON, ``null`` where they are missing."""
 
-Args = _args_type("Args", (*ARG_KEYS, *EXTRA_KEYS))
+Args = _args_type("Args", (*ARG_KEYS, *(field for field, key in EXTRA_KEYS.items() if key not in ARG_KEYS.values())))
 """All args that are kept from any event."""
 
 Extra = _args_type("Extra", tuple(EXTRA_KEYS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ SOURCE_COLUMNS = (*CHAIN_COLUMNS, "via", "why_none")
 """What is known of where a kernel comes from; `via` is how (launch, annotation, capture), None where it is unknown, and
 `why_none` why."""
 
+_LAYER = re.compile(r"\.\d+(?=\.|$)")
 NO_LAUNCH, GRAPH, NO_STACKS = "no_launch", "graph_without_source", "no_stacks"
 
 
@@ -141,7 +143,10 @@ def _note_in(extra: str) -> str | None:
 
 
 def note_of(args: dict[str, Any]) -> str | None:
-    """Return what annotations of a graph node say of its module: the first of fqn_map, module_fqn, name and str."""
+    """Return what annotations of a graph node say of its module: the first of fqn_map, module_fqn, name and str.
+
+    Numbers of layers become ``*``: what is said is the same of all of them.
+    """
     for key in ("fqn_map", "module_fqn", "name", "str"):
         value = args.get(key)
         if isinstance(value, dict) and value:
@@ -149,5 +154,5 @@ def note_of(args: dict[str, Any]) -> str | None:
         if isinstance(value, list) and value:
             value = value[0]
         if isinstance(value, str) and value:
-            return value
+            return _LAYER.sub(".*", value)
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,7 +187,7 @@ def _row(group: dict[str, Any], votes: Sequence[dict[str, Any]], by: str, steps:
         share=group["total_ns"] / total,
         op=best["op"],
         module=modules,
-        module_class=modules.rsplit("/", 1)[-1] if modules else None,
+        module_class=re.split(r"[/.]", modules)[-1] if modules else None,
         function=frame.function if frame else None,
         file=frame.file if frame else None,
         line=frame.line if frame else None,
