@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from traceanalyzer.commands.hotspots.compute import Hotspots, hotspots
     from traceanalyzer.commands.ingest.compute import Timeline, timelines
+    from traceanalyzer.commands.source.compute import source
     from traceanalyzer.problems import TraceError, TraceWarning
     from traceanalyzer.segment import Segmentation
     from traceanalyzer.segment.frames import blocks, steps
@@ -38,6 +39,7 @@ __all__ = [
     "hotspots",
     "open_trace",
     "open_traces",
+    "source",
     "steps",
     "timelines",
 ]
@@ -46,6 +48,7 @@ __all__ = [
 _NAMES = {
     "commands.hotspots.compute": ("Hotspots", "hotspots"),
     "commands.ingest.compute": ("Timeline", "timelines"),
+    "commands.source.compute": ("source",),
     "problems": ("TraceError", "TraceWarning"),
     "segment": ("Segmentation",),
     "segment.frames": ("blocks", "steps"),

@@ -42,6 +42,7 @@ RUNS: dict[str, list[tuple[str, ...]]] = {
     "serving": [("serving", "compare", BENCH_BEFORE, BENCH_AFTER)],
     "serving-layouts": [("serving", "compare", "--layouts", f"a={BENCH_BEFORE}", f"b={BENCH_AFTER}")],
     "serving-results": [("serving", "show", BENCH_BEFORE)],
+    "source": [("source", str(SAMPLE)), ("source", str(CASES / "205_no_annotation_eager.json.gz"))],
     "summary": [("ingest", str(SAMPLE)), *(("ingest", str(CASES / c)) for c in ("109_cpu_only.json", "305_pp2"))],
     "tune-configs": [
         ("tune", "configs", str(CASES / "510_moe_cfg" / "server.log"), "--folder", str(CASES / "510_moe_cfg"))

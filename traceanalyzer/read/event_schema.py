@@ -28,7 +28,7 @@ EVENT_SCHEMA: dict[str, pl.DataType] = {
     "concrete_inputs": pl.Categorical(),  # values of its scalar inputs as JSON text
     "launched_kernel": pl.Categorical(),  # kernel name that an AMD launch event carries
     "bytes": pl.Int64(),  # that a copy or memset moves
-    "extra": pl.Categorical(),  # JSON text of the remaining args worth keeping (collectives, Triton launches, graph nodes)
+    "extra": pl.Categorical(),  # JSON text of other args worth keeping (collectives, Triton launches, graph nodes)
     "registers": pl.Int32(),  # per thread
     "shared_memory": pl.Int64(),  # bytes per block, static and dynamic
     "graph_id": pl.Int64(),  # CUDA graph that launched the kernel

@@ -15,6 +15,7 @@ from traceanalyzer.source.chains import CHAIN_COLUMNS
 from traceanalyzer.source.direct import direct_sources
 from traceanalyzer.source.positions import PlacedKernel, StepSources, by_position
 from traceanalyzer.trace import Trace
+from traceanalyzer.wording import percent
 
 LEAST_RESOLVED = 0.5
 """Share of a step's kernel time that must have a source of its own for the step to explain others.
@@ -83,7 +84,8 @@ def find_sources(
     sources, said = direct_sources(trace, kernels, captures, notes)
     kernels = kernels.join(sources, on="index", how="left", maintain_order="left")
     kernels = kernels.with_columns(level=pl.lit(None, dtype=pl.String))
-    warnings = [TraceWarning("source_capture", text) for text in said]
+    lost = captures and kernels.filter(pl.col("graph") & (pl.col("via") != "capture").fill_null(True)).height
+    warnings = [TraceWarning("source_capture", text) for text in said if lost]
     missing = kernels["via"].null_count()
     mapping: Mapping | None = None
     if missing:
@@ -134,8 +136,8 @@ def _guide(
         if not fit:
             best = max((share for share, _, _ in offers), default=0.0)
             reasons.append(
-                f"no step of {source.metadata.source.path} states its sources: at most {best:.0%} of a step's kernel "
-                "time has a launch with an op or a stack around it"
+                f"no step of {source.metadata.source.path} states its sources: at most {percent(best)} of a step's "
+                "kernel time was launched within an op or a Python stack"
             )
             continue
         alike = [(one, _unlike(wanted, _shape(cut, one[1]))) for one in fit]

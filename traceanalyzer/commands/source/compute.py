@@ -13,7 +13,6 @@ from typing import Any, get_args
 import polars as pl
 
 from traceanalyzer.commands.source.result import (
-    Reason,
     SourceDocument,
     SourceLine,
     SourceMapping,
@@ -29,6 +28,7 @@ from traceanalyzer.source.direct import note_of
 from traceanalyzer.source.frame_text import frame_of
 from traceanalyzer.source.sources import UNCERTAIN, Sources, find_sources
 from traceanalyzer.trace import Trace
+from traceanalyzer.wording import percent
 
 GROUPINGS = ("kernel", "role", "line", "module")
 """What a row may be."""
@@ -37,12 +37,16 @@ STACKS = (
     "the recording holds no Python stacks: record with them (vLLM: torch_profiler_with_stack in --profiler-config; "
     "SGLang: with_stack of /start_profile)"
 )
-WHY: dict[str, str] = {
-    "no_stacks": STACKS,
-    "graph_without_source": "they were launched by a graph, and no step with sources explains it: pass --map with a "
-    "recording of an eager or prefill step, or --capture with one of the graph's capture",
-    "no_launch": "the recording lacks their launches",
-}
+_UNKNOWN = (
+    TraceWarning("source_no_stacks", STACKS),
+    TraceWarning(
+        "source_graph_without_source",
+        "they were launched by a graph, and no step with sources explains it: pass --map with a recording of an eager "
+        "or prefill step, or --capture with one of the graph's capture",
+    ),
+    TraceWarning("source_no_launch", "the recording lacks their launches"),
+)
+"""Why sources are unknown, in words; the codes end in the reason."""
 _OTHERS = 3
 """Other sources that a row lists."""
 
@@ -171,36 +175,33 @@ def _only(name: str) -> pl.Expr:
 
 def _row(group: dict[str, Any], votes: Sequence[dict[str, Any]], by: str, steps: int, total: int) -> SourceRow:
     best, *rest = votes
-    frame, model = frame_of(best["line"] or ""), frame_of(best["model_line"] or "")
     modules: str | None = best["modules"]
-    known = best["via"] is not None
     kernel = group["kernel"] if group["normal"] is not None else None
+    model = _place(best["model_line"])
     return SourceRow(
         id=_id(group, by),
-        role=group["role"],
-        section=group["section"],
-        ordinal=group["ordinal"],
         kernel=kernel,
-        short=short_name(kernel) if kernel else f"{len(votes)} sources" if by == "role" else "several",
-        count=group["count"],
+        short=short_name(kernel) if kernel else "several",
         per_step_us=group["total_ns"] / 1e3 / max(steps, 1),
         share=group["total_ns"] / total,
-        op=best["op"],
         module=modules,
         module_class=re.split(r"[/.]", modules)[-1] if modules else None,
-        function=frame.function if frame else None,
-        file=frame.file if frame else None,
-        line=frame.line if frame else None,
-        model_function=model.function if model else None,
-        model_file=model.file if model else None,
-        model_line=model.line if model else None,
-        compiled=bool(best["compiled"]),
-        via=best["via"],
-        level=best["level"],
+        **_place(best["line"]),
+        **{f"model_{name}": value for name, value in model.items()},
+        compiled=best["compiled"] is True,
         reason=best["why_none"],
-        agreement=best["votes"] / group["count"] if known else None,
+        agreement=best["votes"] / group["count"] if best["via"] is not None else None,
         others=[_other(vote, group["count"]) for vote in rest if vote["via"] is not None][:_OTHERS],
+        **{name: group[name] for name in ("role", "section", "ordinal", "count")},
+        **{name: best[name] for name in ("op", "via", "level")},
     )
+
+
+def _place(frame: str | None) -> dict[str, Any]:
+    """Return file, line and function of a frame's text."""
+    read = frame_of(frame or "")
+    names = ("file", "line", "function")
+    return {name: getattr(read, name) for name in names} if read else dict.fromkeys(names)
 
 
 def _id(group: dict[str, Any], by: str) -> str:
@@ -212,14 +213,7 @@ def _id(group: dict[str, Any], by: str) -> str:
 
 
 def _other(vote: dict[str, Any], count: int) -> SourceLine:
-    frame = frame_of(vote["line"] or "")
-    return SourceLine(
-        file=frame.file if frame else None,
-        line=frame.line if frame else None,
-        function=frame.function if frame else None,
-        op=vote["op"],
-        share=vote["votes"] / count,
-    )
+    return SourceLine(**_place(vote["line"]), op=vote["op"], share=vote["votes"] / count)
 
 
 def _mapping(known: Sources, rows: Sequence[SourceRow]) -> SourceMapping | None:
@@ -246,12 +240,11 @@ def _doubts(kernels: pl.DataFrame, mapping: SourceMapping | None, total: int) ->
     if mapping is not None and mapping.confidence is not None and mapping.confidence < UNCERTAIN:
         text = f"sources by position are right with a confidence of {mapping.confidence:.2f}"
         doubts.append(TraceWarning("source_uncertain", text))
-    for reason in get_args(Reason):
-        own = kernels.filter(pl.col("why_none") == reason)
+    for unknown in _UNKNOWN:
+        own = kernels.filter(pl.col("why_none") == unknown.code.removeprefix("source_"))
         if own.height:
-            share = _time(own) / total
-            text = f"the source of {share:.0%} of the kernel time is unknown: {WHY[reason]}"
-            doubts.append(TraceWarning(f"source_{reason}", text, count=own.height))
+            text = f"the source of {percent(_time(own) / total)} of the kernel time is unknown: {unknown.message}"
+            doubts.append(TraceWarning(unknown.code, text, count=own.height))
     return doubts
 
 
