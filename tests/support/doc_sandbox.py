@@ -19,6 +19,8 @@ FILES = {
     "docs/data": ROOT / "docs/data",
     "trace.json.gz": SAMPLE,
     "capture.json.gz": SAMPLE,
+    "decode.json.gz": SAMPLE,
+    "prefill.json.gz": CASES / "205_no_annotation_eager.json.gz",
     "before.json.gz": CASES / "600_ab_before.json.gz",
     "after.json.gz": CASES / "600_ab_after.json.gz",
     "truncated.json": CASES / "001_truncated_midevent.json",

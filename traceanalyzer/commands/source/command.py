@@ -27,7 +27,9 @@ from traceanalyzer.cli.request_options import open_captures
     "--map", "other", metavar="TRACE2", help="A recording of the same model that holds stacks: its steps explain these."
 )
 @click.option(
-    "--capture", metavar="PATH", help="The recording of the capture of this trace's graphs, or a folder of them."
+    "--capture",
+    type=click.Path(exists=True),
+    help="The recording of the capture of this trace's graphs, or a folder of them.",
 )
 @click.option(
     "--annotations",
