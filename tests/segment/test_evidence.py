@@ -126,6 +126,15 @@ def test_layers_that_modules_name_need_a_mixer_too() -> None:
     assert weigh(blocks, tokens, np.ones(16, dtype=np.int64), vocabulary).count == 0
 
 
+def test_a_block_that_lost_its_attention_is_known_by_its_rope_though_it_has_experts() -> None:
+    rope = "void vllm::rotary_embedding_kernel<float, true>(long const*, float*)"
+    routed = ["void vllm::moe::topkGating<8, 256, 4>(float const*)", "fused_moe_kernel", "fused_moe_kernel"]
+    lost = [LAYER_NORM, PRODUCT, rope, PRODUCT, LAYER_NORM, PRODUCT, *routed]
+    tokens, vocabulary = encode(pl.Series(lost))
+    whole = Cut(np.zeros(len(lost), dtype=np.int64), 1, 0.9)
+    assert weigh(whole, tokens, np.ones(len(lost), dtype=np.int64), vocabulary).confidence > 0.3
+
+
 def test_kernels_of_an_unknown_name_may_be_the_attention() -> None:
     wide = [LAYER_NORM, "ampere_sgemm_128x64_tn", GELU, "volta_sgemm_64x64_nn", ADD]
     known = [LAYER_NORM, PRODUCT, "an_unheard_of_mixer_v3", PRODUCT, ADD, *wide]

@@ -215,6 +215,11 @@ def test_the_head_on_the_last_tokens_of_a_prompt_is_one_though_it_is_short() -> 
     assert _after_blocks([HEAD, ARGMAX], {HEAD: 4.0}, serves=True) == ["lm_head", "sampler"]
 
 
+def test_a_recording_that_ends_before_the_sampler_keeps_its_head() -> None:
+    assert _after_blocks([EMBED, HEAD], {HEAD: 4.0}, serves=True) == ["copy", "lm_head"]
+    assert _after_blocks([EMBED, HEAD], {HEAD: 4.0}, serves=False) == ["copy", "other"]
+
+
 def test_what_follows_a_head_samples_only_where_something_picks_a_token() -> None:
     assert _after_blocks([HEAD, ADD], {HEAD: 200.0}, serves=True) == ["lm_head", "other"]
     assert _after_blocks([HEAD, ADD, ARGMAX], {HEAD: 200.0}, serves=True) == ["lm_head", "sampler", "sampler"]

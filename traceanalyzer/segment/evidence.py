@@ -113,10 +113,10 @@ def _without_mixer(shapes: Mapping[_Shape, int]) -> float:
     """The same of blocks in which nothing is known to mix tokens, by what else they hold."""
     if _most(shapes, lambda shape: CONV in shape.classes):
         return 0.0
-    if _most(shapes, _Shape.routes) or _most(shapes, _Shape.reduces_over_ranks):
-        return DOUBTFUL  # half a block: a mixture of experts alone, or products that ranks share
     if _most(shapes, _Shape.serves):
         return _SERVED
+    if _most(shapes, _Shape.routes) or _most(shapes, _Shape.reduces_over_ranks):
+        return DOUBTFUL  # half a block: a mixture of experts alone, or products that ranks share
     return _UNKNOWN_MIXER if _most(shapes, _Shape.has_place_for_attention) else 0.0
 
 

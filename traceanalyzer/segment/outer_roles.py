@@ -14,6 +14,7 @@ import numpy as np
 
 from traceanalyzer.segment.post_norm import has_pooler
 from traceanalyzer.segment.tokens import (
+    COMM,
     CONV,
     EMBED,
     GEMM,
@@ -176,7 +177,9 @@ def _lm_head(tokens: IntArray, durations: IntArray, vocabulary: KernelVocabulary
     if (classes[:head] == CONV).any():
         return -1
     wide = evidence.typical_ns > 0 and durations[head] >= _WIDE * evidence.typical_ns
-    return head if wide or (evidence.serves and _samples(tokens[head:], vocabulary)) else -1
+    # A recording may end before the sampler: then the rows gathered for it, or logits gathered from all ranks, tell.
+    for_tokens = _samples(tokens[head:], vocabulary) or EMBED in classes[:head] or COMM in classes[head:]
+    return head if wide or (evidence.serves and for_tokens) else -1
 
 
 def _unnamed_after(position: int, head: int, tokens: IntArray, vocabulary: KernelVocabulary) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from traceanalyzer.segment.block_borders import StepLayout, matching_end
 from traceanalyzer.segment.confidence import rate
 from traceanalyzer.segment.cut import Cut, cut_from_spans, no_blocks
-from traceanalyzer.segment.tokens import COMM, EXPERT, GEMM, NORM, IntArray, KernelVocabulary
+from traceanalyzer.segment.tokens import COMM, EXPERT, GEMM, NORM, POSITION, ROUTE, IntArray, KernelVocabulary
 
 _LEAST_SIMILAR = 0.75
 """Share of their distinct kernels that neighbouring blocks must have in common. Chosen, not fitted."""
@@ -21,6 +21,8 @@ _WIDEST_GAP = 3
 """Gap between anchors, in median gaps, above which nothing repeats. Chosen, not fitted."""
 _LEAST_AGREEING = 0.8
 """Share of blocks that must have the same kernel at a place for it to belong to them. Chosen, not fitted."""
+_OF_LAYERS = (NORM, EXPERT, ROUTE, COMM, POSITION)
+"""Classes of which a layer has some, whatever mixes its tokens."""
 _WITHOUT_ANCHORS = 0.7
 """Factor on the rating of blocks that no mixer vouches for. Chosen, not fitted."""
 
@@ -31,7 +33,7 @@ def find_repetition(tokens: IntArray, vocabulary: KernelVocabulary) -> Cut:
     The count of blocks is the number of occurrences that most kernels share. One pass over the distinct tokens
     finds it; nothing is searched.
     """
-    anchors = _anchors(tokens, vocabulary)
+    anchors = _anchors(tokens, vocabulary) if _may_be_layers(tokens, vocabulary) else None
     if anchors is None:
         return no_blocks(len(tokens))
     layout = StepLayout.of(tokens, vocabulary)
@@ -42,6 +44,15 @@ def find_repetition(tokens: IntArray, vocabulary: KernelVocabulary) -> Cut:
         return no_blocks(len(tokens))
     cut = cut_from_spans(len(tokens), starts, ends, 1.0)
     return Cut(cut.block_of, cut.count, round(_WITHOUT_ANCHORS * rate(tokens, starts, ends, 1.0, 0.5), 3))
+
+
+def _may_be_layers(tokens: IntArray, vocabulary: KernelVocabulary) -> bool:
+    """Whether anything of a layer but products shows, or anything unknown: `evidence` takes blocks without it back.
+
+    A loop of products has up to as many of them as kernels, which takes long to compare.
+    """
+    known = np.isin(vocabulary.classes[tokens], _OF_LAYERS)
+    return bool((known | vocabulary.sorts[tokens] | vocabulary.unknown[tokens]).any())
 
 
 def _anchors(tokens: IntArray, vocabulary: KernelVocabulary) -> IntArray | None:
