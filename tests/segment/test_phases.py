@@ -190,3 +190,15 @@ def test_damaged_shapes_tell_nothing(open_spec: Opener) -> None:
     damaged = trace.events.with_columns(input_dims=pl.lit('[[2, "x"], [null]').cast(pl.Categorical))
     signs = read_host_events(Trace(trace.metadata, damaged, trace.store)).signs
     assert signs["tokens"].null_count() == signs.height
+
+
+@pytest.mark.parametrize(
+    ("decode", "phase"),
+    [("paged_attention_ll4mi_QKV_mfma16_kernel", "mixed"), ("kernel_paged_attention_2d", "unknown")],
+)
+def test_both_kinds_of_attention_are_mixed_unless_one_is_launched_in_vain(
+    open_spec: Opener, decode: str, phase: str
+) -> None:
+    both = model(4, 64, ("_fwd_kernel", decode))
+    spec = TraceSpec(model=both, steps=(prompt(both, 512),), engine="profiler_step", launch="eager")
+    assert segmented(open_spec, replace(spec, record_shapes=False))["phase"].to_list() == [phase]

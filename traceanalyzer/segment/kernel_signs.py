@@ -22,6 +22,8 @@ _MANY_QUERIES = re.compile(r"fmha_fwd_hd|fmhafwdkernel|flash_fprop|fmhasm\w*cont
 """The same where a sequence has many queries."""
 _EITHER = re.compile(r"flashinfer\w*::.*batchprefillwithpaged", re.IGNORECASE)
 """FlashInfer decodes with its paged prefill kernel where heads are grouped."""
+_IDLES_ALONG = re.compile(r"kernel_paged_attention_2d", re.IGNORECASE)
+"""vLLM on ROCm launches it after the prompts' attention, too, where it finds no decoding sequence to work on."""
 _TRAITS = r"<.*?_traits<[^<>]*(?:<[^<>]*>[^<>]*)*>\s*,\s*"
 _CAUSAL = re.compile(
     rf"flash_fwd_kernel{_TRAITS}(?:true|false)\s*,\s*true\b|flash_fwd_splitkv_kernel{_TRAITS}true\b", re.IGNORECASE
@@ -55,6 +57,7 @@ class _Told:
     many_rows: bool
     exchange: int
     trains: bool
+    idles_along: bool
     tile: int | None
 
 
@@ -76,6 +79,7 @@ def _told(name: str) -> _Told:
         many_rows=bool(_QUANTIZED_MANY.search(name)),
         exchange=0 if bulk == fast else QUERIES_MANY if bulk else QUERIES_FEW,
         trains=traits.backward,
+        idles_along=bool(_IDLES_ALONG.search(name)),
         tile=min(sizes) if len(sizes) == 2 else None,
     )
 
@@ -95,6 +99,7 @@ class StepKernelSigns:
         tile: the smaller side of the products' tiles, median by time; None where names tell none.
         exchange: QUERIES_FEW or QUERIES_MANY by the way tokens are sent to experts, else 0.
         trains: whether gradients are computed or weights updated.
+        idles_along: whether a decode kernel runs that is launched with prompts alone, too.
     """
 
     mixers: int
@@ -109,6 +114,7 @@ class StepKernelSigns:
     tile: int | None
     exchange: int
     trains: bool
+    idles_along: bool
 
 
 def kernel_signs(tokens: IntArray, durations: IntArray, vocabulary: KernelVocabulary) -> StepKernelSigns:
@@ -150,6 +156,7 @@ def kernel_signs(tokens: IntArray, durations: IntArray, vocabulary: KernelVocabu
         tile=_median_tile(told, kinds == GEMM, time),
         exchange=exchange.pop() if len(exchange) == 1 else 0,
         trains=any(one.trains for one in told),
+        idles_along=any(one.idles_along for one in told),
     )
 
 

@@ -35,6 +35,10 @@ _DRAFTED = 16
 """Tokens per sequence that a step may verify and still be a decode step. Chosen, not fitted."""
 _ALWAYS = 3
 """Steps of as many tokens per sequence, more than one, that verify drafts. Chosen, not fitted."""
+_MOST_LAYERS = 0.5
+"""Share of the layers in which a kernel must run to tell of the step. Chosen, not fitted."""
+_BOTH = 0.85
+"""Confidence that a step with both kinds of attention is mixed. Chosen, not fitted."""
 _MOST_SURE = 0.98
 """Confidence that an inference never exceeds. Chosen: a marker is better."""
 
@@ -91,8 +95,9 @@ def judge(
         _by_rows(group, peers, shapes),
         _by_repetition(group, peers),
     ]
-    if min(signs.few, signs.many) >= 0.5:
-        return PhaseVerdict("mixed", 0.85, generates)
+    if min(signs.few, signs.many) >= _MOST_LAYERS:
+        # A decode kernel that is launched with prompts alone, too, does not tell whether anything decodes.
+        return unknown if signs.idles_along else PhaseVerdict("mixed", _BOTH, generates)
     score = sum(kinds)
     if not _settled(kinds, score):
         return unknown
@@ -122,7 +127,7 @@ def _generation(signs: StepKernelSigns, shapes: StepHostSigns, *, loop: bool) ->
     for seen, certainty in (
         (signs.caches or shapes.caches, 0.95),
         (loop, 0.95),
-        (signs.few >= 0.5 or signs.exchange == QUERIES_FEW, 0.9),
+        (signs.few >= _MOST_LAYERS or signs.exchange == QUERIES_FEW, 0.9),
         (signs.samples or shapes.samples, 0.6),
     ):
         missing *= 1 - certainty * seen
@@ -151,11 +156,11 @@ def _by_queries(shapes: StepHostSigns, query: int) -> float:
 
 
 def _by_attention(signs: StepKernelSigns, peers: list[AlikeSteps]) -> float:
-    if signs.few >= 0.5:
+    if signs.few >= _MOST_LAYERS:
         return 3.5
-    if signs.many >= 0.5 or signs.causal >= 0.5:
+    if signs.many >= _MOST_LAYERS or signs.causal >= _MOST_LAYERS:
         return -3.5
-    return -1.5 if any(one.signs.few >= 0.5 for one in peers) else 0.0
+    return -1.5 if any(one.signs.few >= _MOST_LAYERS for one in peers) else 0.0
 
 
 def _by_launch(group: AlikeSteps, peers: list[AlikeSteps]) -> float:
