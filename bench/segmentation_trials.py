@@ -107,7 +107,9 @@ def judge(made: SyntheticTrace, found: Segmentation) -> tuple[list[tuple[int, st
             continue
         row = found.steps.row(number, named=True)
         true_blocks = [frozenset(block.events) for block in truth.blocks if block.events]
-        blocks = [frozenset(event for event in own if block_of[event] == b) - aside for b in range(row["blocks"])]
+        # The step counts each layer once; passes of a draft and of a second batch have blocks of their own.
+        placed = {block_of[event] for event in own if block_of[event] is not None}
+        blocks = [frozenset(event for event in own if block_of[event] == b) - aside for b in sorted(placed)]
         kind = _block_error(true_blocks, blocks)
         if row["complete"] != truth.complete:
             wrong.append((truth.index, CUT_OFF))
