@@ -44,6 +44,7 @@ def _averaged(answer: DiffDocument) -> Iterator[str]:
     for step in answer.steps:
         there[step.phase] = there.get(step.phase, 0) + step.steps_before
     if len(there) > 1:
+        there = dict(sorted(there.items(), key=lambda counted: (-counted[1], counted[0])))
         yield f"a mean over steps of different phases, as often as before: {phase_counts(there)}; --phase compares one"
 
 
