@@ -80,12 +80,12 @@ def test_a_naming_scheme_is_one_module(add: Add, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(registry, "_SCHEMES", list(registry.schemes()))
     add("A naming scheme")
     try:
-        for cached in (registry.schemes, reading._cached):
+        for cached in (registry.schemes, registry._outlined, registry._kept_candidates, reading._cached):
             cached.cache_clear()
         kernel = parse(name)
     finally:
         monkeypatch.undo()
-        for cached in (registry.schemes, reading._cached):
+        for cached in (registry.schemes, registry._outlined, registry._kept_candidates, reading._cached):
             cached.cache_clear()
     assert (kernel.scheme, kernel.kind, kernel.tile) == ("zebra", "gemm", (64, 128, 32))
     assert kernel.dtypes.weight == "bf16"
