@@ -71,7 +71,12 @@ def test_quiet_is_an_option_of_every_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "option"), [("000_baseline.json", " --phase decode"), ("200_profilerstep_only.json.gz", "")]
+    ("case", "option"),
+    [
+        ("000_baseline.json", " --phase decode"),
+        ("200_profilerstep_only.json.gz", " --phase decode"),
+        ("../reports/conv_net_no_transformer.json.gz", ""),
+    ],
 )
 def test_the_next_commands_look_at_steps_that_are_there(
     cases: Path, monkeypatch: pytest.MonkeyPatch, case: str, option: str
