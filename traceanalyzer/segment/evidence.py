@@ -43,8 +43,8 @@ DOUBTFUL = 0.05
 """Most that blocks may claim which are probably none of a transformer. Of the families in `synthetic.negatives.FITTED`,
 none of the blocks shown for such signs are right; a transformer that fuses its norms away shows the same ones."""
 _MOST_BLOCKS = 0.5
-"""Share of the blocks that must look like a transformer's. Fitted with the others by `bench.negatives`: of the families
-in `synthetic.negatives.FITTED` none then claims blocks, and of generated transformers none loses them."""
+"""Share of the blocks that must look like a transformer's. Chosen, with those below, by trying values against the
+families in `synthetic.negatives.FITTED` and generated transformers; `bench.negatives` measures what they give."""
 _LEAST_COVERED = 0.5
 """Share of the step's matrix products that must lie in blocks. As above."""
 _MOST_CONVOLVED = 0.25
@@ -52,8 +52,8 @@ _MOST_CONVOLVED = 0.25
 _CARRIED_BY_CONVOLUTIONS = 0.5
 """The same from which there are no blocks at all: a network of convolutions that attends somewhere. As above."""
 _UNKNOWN_MIXER = 0.6
-"""Factor where norms, projections and feed-forward are a transformer's, and the attention's name is unknown: share of
-such generated models (attention renamed) that come out exactly right. As above."""
+"""Factor where norms, projections and feed-forward are a transformer's, and the attention's name is unknown. Chosen:
+about the share of generated models with a renamed attention that came out right."""
 _SAMPLED = 9
 """Blocks that are looked at, spread over the step: bounds the work. Chosen, not fitted."""
 _PRODUCTS = (GEMM, EXPERT)
