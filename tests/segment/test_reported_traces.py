@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from tests.support.architectures import FA3, dense, step
+from tests.support.hand_written_recording import Recording
 from tests.support.places import REPORTS, SHARED
 from traceanalyzer.cli.main import cli
 from traceanalyzer.segment import Segmentation, segment
@@ -113,3 +115,32 @@ def test_blocks_that_are_doubtful_are_said_to_be() -> None:
     assert parts in CliRunner().invoke(cli, ["ingest", path, "--no-cache"], env={"COLUMNS": "200"}).stdout
     doubt = "confidence 0.05, probably not a transformer's"
     assert doubt in CliRunner().invoke(cli, ["blocks", path, "--no-cache"], env={"COLUMNS": "200"}).stdout
+
+
+def test_a_softmax_between_products_of_no_block_is_not_attention(tmp_path: Path) -> None:
+    recording = Recording()
+    product = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
+    softmax = "void (anonymous namespace)::softmax_warp_forward<c10::Half, c10::Half, float, 10, false, false>()"
+    for _ in range(24):
+        for name in (product, softmax, product):
+            recording.launch(name)
+    cut = recording.segment(tmp_path)
+    assert cut.blocks.is_empty()
+    assert set(cut.events["role"].to_list()) == {"other"}
+
+
+def test_a_draft_models_short_attention_is_no_kind_of_layer(tmp_path: Path) -> None:
+    recording = Recording()
+    verified = step([dense() for _ in range(16)]).names
+    draft = step([dense()]).names
+    for _ in range(3):
+        begin = recording.now
+        for name in verified:
+            recording.launch(name, length=30.0 if name == FA3 else 3.0)
+        for name in draft * 3:
+            recording.launch(name, length=3.0)
+        recording.host("execute_context_0(0)_generation_8(32)", begin, recording.now)
+        recording.now += 10
+    cut = recording.segment(tmp_path)
+    assert cut.steps["blocks"].to_list() == [16, 16, 16]
+    assert set(cut.blocks["kind"].to_list()) == {"dense"}

@@ -40,7 +40,8 @@ def describe(
     blocks = [own[order[a:b]] for a, b in pairwise(bounds)]
     times = [durations[order[a:b]] for a, b in pairwise(bounds)]
     towers = None if labels.generates else towers_of(own, cut.block_of, blocks, vocabulary)
-    apart = tell_apart(blocks, times, vocabulary, towers=towers, generates=labels.generates)
+    drafted = [cut.pass_kinds[number] == "draft" for number in (cut.pass_of if cut.pass_of is not None else ())]
+    apart = tell_apart(blocks, times, vocabulary, towers=towers, generates=labels.generates, drafted=drafted)
     roles = np.full(len(own), -1, dtype=np.int8)
     memo: dict[bytes, ByteArray] = {}
     for number, block in enumerate(blocks):
@@ -48,7 +49,7 @@ def describe(
         if key not in memo:
             memo[key] = role_codes(block_roles(block, vocabulary))
         roles[order[bounds[number] : bounds[number + 1]]] = memo[key]
-    marked = step.source in ("vllm", "sglang")
+    marked = step.source in ("vllm", "sglang", "atom")
     evidence = step_evidence(own, durations, roles == _OUTPUT, vocabulary, marked=marked)
     outer = outer_roles(own, durations, cut.block_of, vocabulary, evidence)
     roles[list(outer)] = role_codes(list(outer.values()))

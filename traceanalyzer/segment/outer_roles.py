@@ -84,9 +84,8 @@ def outer_roles(
     next begins; without sampling in between, the first was not a pass of its own (a vision tower). In a step without
     blocks only names tell, and a name does not tell that a random number or a largest value samples a token.
     """
-    named = [vocabulary.roles[token] or "other" for token in tokens.tolist()]
     if block_of.max(initial=-1) < 0:
-        return {p: "other" if role == "sampler" and not evidence.serves else role for p, role in enumerate(named)}
+        return dict(enumerate(_by_name(tokens, vocabulary, evidence)))
     roles: dict[int, str] = {}
     runs = _outside(block_of)
     # Each run [kernels] lies between two blocks or at an end of the step; sampling parts what follows one pass from
@@ -102,6 +101,17 @@ def outer_roles(
     if "lm_head" not in roles.values() and not evidence.serves:
         return {position: "other" if role == "sampler" else role for position, role in roles.items()}
     return roles
+
+
+def _by_name(tokens: IntArray, vocabulary: KernelVocabulary, evidence: StepEvidence) -> list[str]:
+    """Roles in a step without blocks. A softmax between its products is any softmax: a benchmark's, a loss's."""
+    doubtful = vocabulary.unfused[tokens]
+    if not evidence.serves:
+        doubtful = doubtful | np.array(
+            [vocabulary.roles[token] == "sampler" for token in tokens.tolist()], dtype=np.bool_
+        )
+    named = [vocabulary.roles[token] or "other" for token in tokens.tolist()]
+    return ["other" if doubt else role for role, doubt in zip(named, doubtful.tolist(), strict=True)]
 
 
 def _outside(block_of: IntArray) -> list[IntArray]:

@@ -7,6 +7,7 @@ language model's layers (1 : 1 in gpt-oss, 5 : 1 in Gemma 3, 3 : 1 in Llama 4). 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -47,6 +48,10 @@ def indexes(block: IntArray, vocabulary: KernelVocabulary) -> bool:
     return any(_named_indexer(vocabulary.names[token]) for token in np.unique(block).tolist())
 
 
+_DRAFT = 2
+"""Number of the draft model, behind those that `_models` tells apart."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reach:
     """The blocks of a step, to be asked how far they attend.
@@ -57,6 +62,7 @@ class Reach:
         vocabulary: what the tokens are.
         towers: of each block the tower it belongs to; None where there is only one.
         generates: whether they are a language model's.
+        drafted: of each block whether it is a draft model's; empty where there is none.
     """
 
     blocks: list[IntArray]
@@ -64,6 +70,7 @@ class Reach:
     vocabulary: KernelVocabulary
     towers: list[str] | None
     generates: bool
+    drafted: Sequence[bool] = ()
 
     def words(self, mixers: list[str | None]) -> list[str | None]:
         """Return the reach of each block in words, None where nothing sets it apart from the others of its model.
@@ -73,6 +80,10 @@ class Reach:
         """
         reach: list[str | None] = [None] * len(mixers)
         models = _models(self.blocks, mixers, self.vocabulary) if self.towers is None else self._by_tower(mixers)
+        for i, drafts in enumerate(self.drafted):
+            # A draft model is another one: that its attention takes less time is no kind of layer.
+            if drafts and models[i] is not None:
+                models[i] = _DRAFT
         for model in sorted({number for number in models if number is not None}):
             attending = [i for i, number in enumerate(models) if number == model]
             for i, word in zip(attending, self._of_model(attending), strict=True):

@@ -37,6 +37,7 @@ def tell_apart(
     *,
     towers: list[str] | None = None,
     generates: bool = True,
+    drafted: Sequence[bool] = (),
 ) -> Kinds:
     """Group a step's blocks.
 
@@ -46,12 +47,13 @@ def tell_apart(
         vocabulary: what the tokens are.
         towers: of each block the tower it belongs to, in words; None where there is only one.
         generates: whether they are a language model's; only these alternate between windows and full attention.
+        drafted: of each block whether it is a draft model's; empty where there is none.
     """
     # Blocks of the same kernels in the same order are read once: names[i] is that of block i.
     names = [block.tobytes() for block in blocks]
     distinct = dict(zip(names, blocks, strict=True))
     content_of = _without_strays({name: Counter(block.tolist()) for name, block in distinct.items()}, Counter(names))
-    kinds = _kinds(names, distinct, vocabulary, Reach(blocks, durations, vocabulary, towers, generates))
+    kinds = _kinds(names, distinct, vocabulary, Reach(blocks, durations, vocabulary, towers, generates, drafted))
     keys = tuple((content_of[name], kind) for name, kind in zip(names, kinds, strict=True))
     return Kinds(keys, kinds, smallest_period(keys))
 
